@@ -1,0 +1,46 @@
+rule decompose_variance:
+    input:
+        evaluation=upstream("variance", "evaluation"),
+    output:
+        artifact("variance"),
+    params:
+        options=options("variance"),
+        label=label("variance"),
+    log:
+        f"{RESULTS}/logs/variance/{{key}}.log",
+    conda:
+        "../envs/fca.yaml"
+    message:
+        "decompose variance of {params.label}"
+    shell:
+        "fca variance {params.options} 2> >(tee {log} >&2)"
+
+
+rule estimate_effects:
+    input:
+        calibration=upstream("effects", "calibration"),
+        evaluation=upstream("effects", "evaluation"),
+        replays=upstream("effects", "replays"),
+    output:
+        artifact("effects"),
+    params:
+        options=options("effects"),
+        label=label("effects"),
+    log:
+        f"{RESULTS}/logs/effects/{{key}}.log",
+    conda:
+        "../envs/fca.yaml"
+    message:
+        "estimate effects of {params.label}"
+    shell:
+        "fca effects {params.options} 2> >(tee {log} >&2)"
+
+
+rule variance:
+    input:
+        PLAN.targets("variance"),
+
+
+rule effects:
+    input:
+        PLAN.targets("effects"),

@@ -1,0 +1,46 @@
+rule record_coefficients:
+    input:
+        model=upstream("coefficients", "model"),
+        inputs=upstream("coefficients", "inputs"),
+    output:
+        artifact("coefficients"),
+    params:
+        options=options("coefficients"),
+        label=label("coefficients"),
+    log:
+        f"{RESULTS}/logs/coefficients/{{key}}.log",
+    conda:
+        "../envs/fca.yaml"
+    threads: config["passes"]["threads"]
+    message:
+        "record coefficients of {params.label}"
+    shell:
+        "fca coefficients {params.options} --threads {threads} 2> >(tee {log} >&2)"
+
+
+rule estimate_profiles:
+    input:
+        calibration=upstream("profiles", "calibration"),
+    output:
+        artifact("profiles"),
+    params:
+        options=options("profiles"),
+        label=label("profiles"),
+    log:
+        f"{RESULTS}/logs/profiles/{{key}}.log",
+    conda:
+        "../envs/fca.yaml"
+    message:
+        "estimate static profiles of {params.label}"
+    shell:
+        "fca profiles {params.options} 2> >(tee {log} >&2)"
+
+
+rule coefficients:
+    input:
+        PLAN.targets("coefficients"),
+
+
+rule profiles:
+    input:
+        PLAN.targets("profiles"),

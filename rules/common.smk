@@ -1,0 +1,46 @@
+# The plan: every job of the audit and its key, and what rules need to know of it.
+from pathlib import Path
+
+from fca.config import check
+from fca.errors import FcaError
+from fca.output.names import FIGURES
+from fca.plan import Plan
+
+try:
+    check(config, Path(workflow.basedir) / "workflow/schemas/config.schema.yaml")
+    PLAN = Plan(config)
+    INDEX = str(PLAN.write_index())
+except FcaError as error:
+    raise WorkflowError(str(error)) from None
+
+STORE = str(PLAN.store.root)
+RESULTS = str(PLAN.results)
+
+
+wildcard_constraints:
+    key="[0-9a-f]{20}",
+
+
+def artifact(stage):
+    """Where a stage publishes. Never deleted before a job: another run may just have made it."""
+    return update(f"{STORE}/{stage}/{{key}}/manifest.json")
+
+
+def upstream(stage, argument):
+    """The artifacts that a stage reads under an argument; a content key never goes stale."""
+
+    def manifests(wildcards):
+        names = PLAN.job(stage, wildcards.key).reads.get(argument, ())
+        return [ancient(PLAN.manifest(name)) for name in names]
+
+    return manifests
+
+
+def options(stage):
+    """What stands behind `fca STAGE` in the job's command."""
+    return lambda wildcards: PLAN.options(PLAN.job(stage, wildcards.key))
+
+
+def label(stage):
+    """What a person calls the job."""
+    return lambda wildcards: PLAN.job(stage, wildcards.key).label

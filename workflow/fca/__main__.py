@@ -1,0 +1,3 @@
+from fca.cli import main
+
+main()

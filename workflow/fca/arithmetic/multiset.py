@@ -1,0 +1,24 @@
+"""In: values in any order. Out: a fingerprint that depends on the multiset only.
+
+Two arrays hold the same values equally often, in whatever order, if and (up to a chance of
+about 2^-64 per coefficient) only if their fingerprints agree. Fingerprints of batches add up, so
+an array larger than memory needs no sort.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def fingerprint(values: NDArray[np.float32]) -> NDArray[np.uint64]:
+    """Sum modulo 2^64 of a mixed hash of every value's bits, per coefficient (the last axis)."""
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32).astype(np.uint64)
+    mixed = mix(bits)
+    return mixed.reshape(-1, values.shape[-1]).sum(axis=0, dtype=np.uint64)
+
+
+def mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of splitmix64 (Steele et al. 2014): every input bit changes half the output."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

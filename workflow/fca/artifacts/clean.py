@@ -1,0 +1,51 @@
+"""In: a store and the indexes to keep. Out: folders that nothing refers to."""
+
+import json
+import shutil
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from fca.artifacts.store import Store
+from fca.errors import FcaError
+
+STILL_WORKING = 24 * 3600.0  # seconds; younger working folders may belong to a run
+
+
+def unreferenced(store: Store, indexes: Iterable[Path]) -> list[Path]:
+    """Artifacts that no index needs, directly or upstream, and abandoned working folders."""
+    needed: set[str] = set()
+    waiting: list[str] = []
+    for index in indexes:
+        try:
+            waiting += names_in(json.loads(index.read_text()))
+        except (OSError, ValueError) as error:
+            raise FcaError(f"{index}: cannot be read as an index ({error}); nothing was removed") from None
+    artifacts = {artifact.name: artifact for artifact in store.artifacts()}
+    while waiting:
+        name = waiting.pop()
+        if name not in needed and name in artifacts:
+            needed.add(name)
+            waiting += names_in(artifacts[name].manifest()["recipe"]["reads"])
+    old = [p for p in store.unfinished() if time.time() - p.stat().st_mtime > STILL_WORKING]
+    return [a.path for name, a in artifacts.items() if name not in needed] + old
+
+
+def names_in(value: Any) -> list[str]:
+    """All `stage/key` texts in a nested structure."""
+    if isinstance(value, str):
+        return [value] if value.count("/") == 1 else []
+    if isinstance(value, dict):
+        return [name for inner in value.values() for name in names_in(inner)]
+    if isinstance(value, list | tuple):
+        return [name for inner in value for name in names_in(inner)]
+    return []
+
+
+def remove(folders: Iterable[Path]) -> None:
+    """Rename out of sight first, so that no half-removed artifact can be found."""
+    for folder in folders:
+        hidden = folder.with_name(f".{folder.name.lstrip('.')}.removed")
+        folder.rename(hidden)
+        shutil.rmtree(hidden)

@@ -1,0 +1,182 @@
+"""In: a recipe and a function that fills a folder. Out: an artifact, whole or not at all.
+
+An artifact is the folder <store>/<stage>/<key> with its data and a manifest.json that holds the
+recipe, the sha256 of every file, library versions, the machine and the time it took.
+"""
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fca.artifacts.keys import Recipe
+from fca.errors import FcaError
+
+MANIFEST = "manifest.json"
+LIBRARIES = ("fca", "numpy", "scipy", "pandas", "xarray", "zarr", "torch", "transformers")
+WORKING = "."  # names that start with it are work in progress, never artifacts
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A published artifact."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return f"{self.path.parent.name}/{self.path.name}"
+
+    def manifest(self) -> dict:
+        return json.loads((self.path / MANIFEST).read_text())
+
+    def size(self) -> int:
+        """Bytes of its data files."""
+        return sum(file["bytes"] for file in self.manifest()["files"].values())
+
+    def damage(self) -> list[str]:
+        """What differs from the manifest: files missing, changed or added."""
+        promised = self.manifest()["files"]
+        found = {str(f.relative_to(self.path)): f for f in data_files(self.path)}
+        return (
+            [f"{name}: missing" for name in promised if name not in found]
+            + [f"{name}: not in the manifest" for name in found if name not in promised]
+            + [
+                f"{name}: changed"
+                for name, file in found.items()
+                if name in promised and sha256_of(file) != promised[name]["sha256"]
+            ]
+        )
+
+
+class Store:
+    """A folder of artifacts, shared by any number of analyses, users and runs at once."""
+
+    def __init__(self, root: Path | str):
+        self.root = Path(root)
+
+    def path(self, stage: str, key: str) -> Path:
+        return self.root / stage / key
+
+    def has(self, stage: str, key: str) -> bool:
+        return (self.path(stage, key) / MANIFEST).is_file()
+
+    def find(self, name: str) -> Artifact:
+        """The artifact of a `stage/key`, a key or the beginning of one. Raises FcaError."""
+        found = [a for a in self.artifacts() if a.name == name or a.path.name.startswith(name)]
+        if len(found) == 1:
+            return found[0]
+        listed = ", ".join(a.name for a in found[:5]) if found else "none; see `fca store list`"
+        raise FcaError(f"{name!r} names {len(found)} artifacts in {self.root}: {listed}")
+
+    def artifacts(self) -> Iterator[Artifact]:
+        for manifest in sorted(self.root.glob(f"[!{WORKING}]*/[!{WORKING}]*/{MANIFEST}")):
+            yield Artifact(manifest.parent)
+
+    def unfinished(self) -> list[Path]:
+        """Folders of runs that are still working or were killed."""
+        return sorted(self.root.glob(f"*/{WORKING}*"))
+
+    def resume_folder(self, recipe: Recipe) -> Path:
+        """Where a stage keeps what it needs to go on after a kill; removed on publication."""
+        return self.root / recipe.stage / f"{WORKING}{recipe.key}.resume"
+
+    def publish(self, recipe: Recipe, fill: Callable[[Path], None]) -> Artifact:
+        """Run fill(folder) and publish what it wrote; return at once if it is already there.
+
+        fill gets an empty folder beside the target, which is renamed into place as the last act.
+        When two runs make the same artifact at once, the first to finish is kept.
+        """
+        target = self.path(recipe.stage, recipe.key)
+        if self.has(recipe.stage, recipe.key):
+            return Artifact(target)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            folder = Path(tempfile.mkdtemp(prefix=f"{WORKING}{recipe.key}.", dir=target.parent))
+        except OSError as error:
+            raise FcaError(f"cannot write to the store {self.root}: {error}") from None
+        try:
+            started = time.time()
+            fill(folder)
+            write_manifest(folder, recipe, started)
+            share(folder)
+            try:
+                os.rename(folder, target)
+            except OSError:
+                if not self.has(recipe.stage, recipe.key):
+                    raise
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(self.resume_folder(recipe), ignore_errors=True)
+        return Artifact(target)
+
+
+def data_files(folder: Path) -> list[Path]:
+    """An artifact's own files: not the manifest, nor what workflow engines drop into folders."""
+    return [
+        file
+        for file in sorted(folder.rglob("*"))
+        if file.is_file() and file.name not in (MANIFEST, ".snakemake_timestamp")
+    ]
+
+
+def sha256_of(file: Path) -> str:
+    with file.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def write_manifest(folder: Path, recipe: Recipe, started: float) -> None:
+    files = {
+        str(file.relative_to(folder)): {"sha256": sha256_of(file), "bytes": file.stat().st_size}
+        for file in data_files(folder)
+    }
+    manifest = {
+        "key": recipe.key,
+        "recipe": asdict(recipe),
+        "files": files,
+        "versions": {"python": platform.python_version(), **versions()},
+        "machine": {
+            "system": platform.platform(),
+            "processor": processor(),
+            "cores": os.cpu_count(),
+        },
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(time.time() - started, 3),
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
+
+
+def versions() -> dict[str, str]:
+    found = {}
+    for library in LIBRARIES:
+        try:
+            found[library] = importlib.metadata.version(library)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def processor() -> str:
+    """The processor's model name, as far as the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def share(folder: Path) -> None:
+    """Give files and folders the modes of the umask: mkdtemp's are readable by the owner only."""
+    umask = os.umask(0)
+    os.umask(umask)
+    for path in (folder, *folder.rglob("*")):
+        path.chmod((0o777 if path.is_dir() else 0o666) & ~umask)

@@ -1,0 +1,69 @@
+"""In: a merged config. Out: the same, checked against the schema, or one clear message."""
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError, best_match
+
+from fca.errors import FcaError
+
+
+def check(config: Mapping[str, Any], schema: Path) -> None:
+    """Raise FcaError for the most telling violation of the schema."""
+    validator = Draft202012Validator(yaml.safe_load(schema.read_text()))
+    errors = list(validator.iter_errors(config))
+    if errors:
+        raise FcaError(f"config: {explain(most_telling(errors))}")
+
+
+def most_telling(errors: list[ValidationError]) -> ValidationError:
+    """An unknown key explains more than what else is wrong because of it."""
+    for error in errors:
+        if error.validator == "additionalProperties":
+            return error
+    return best_match(errors)
+
+
+def explain(error: ValidationError) -> str:
+    """Name the key, what was found and what is possible."""
+    where = ".".join(str(part) for part in error.absolute_path)
+    if error.validator in ("additionalProperties", "unevaluatedProperties"):
+        known = list(error.schema.get("properties", {}))
+        unknown = [key for key in error.instance if key not in known]
+        key = unknown[0] if unknown else ""
+        close = difflib.get_close_matches(key, known, n=1, cutoff=0.4)
+        hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+        return f"unknown key {'.'.join(filter(None, [where, key]))!r}; {hint}"
+    if error.validator == "required":
+        missing = [key for key in error.validator_value if key not in error.instance]
+        return f"missing key {'.'.join(filter(None, [where, missing[0]]))!r}"
+    if error.validator == "enum":
+        possible = ", ".join(map(str, error.validator_value))
+        return f"{where} is {error.instance!r}; possible: {possible}"
+    return f"{where or 'the whole'}: {error.message}"
+
+
+def load(*files: Path) -> dict[str, Any]:
+    """Config files merged as Snakemake merges them: later over earlier, lists replaced whole."""
+    merged: dict[str, Any] = {}
+    for file in files:
+        try:
+            found = yaml.safe_load(file.read_text()) or {}
+        except OSError as error:
+            raise FcaError(f"{file}: {error.strerror}") from None
+        except yaml.YAMLError as error:
+            raise FcaError(f"{file}: not YAML: {error}") from None
+        merged = merge(merged, found)
+    return merged
+
+
+def merge(below: dict, above: Mapping) -> dict:
+    merged = dict(below)
+    for key, value in above.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = merge(merged[key], value) if both else value
+    return merged

@@ -1,0 +1,114 @@
+"""In: where text is. Out: its documents, one after the other.
+
+stdlib: source files of the running Python's standard library (no download). text: files by
+glob. jsonl: one JSON object a line, .gz and .zst too. huggingface: a data set by name or path.
+"""
+
+import glob
+import gzip
+import io
+import json
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fca.errors import FcaError
+
+CORPORA = ("stdlib", "text", "jsonl", "huggingface")
+# ASSUME: tests, vendored packages and generated tables are left out of the default corpus; they
+# repeat themselves and would make documents depend on one another.
+STDLIB_LEAVES_OUT = {"test", "tests", "idle_test", "site-packages", "__pycache__", "encodings"}
+
+
+@dataclass(frozen=True)
+class Document:
+    name: str
+    text: str
+
+
+def files(kind: str, source: str) -> list[tuple[str, Path]]:
+    """The files that a corpus consists of, with names that do not depend on where they lie.
+
+    Empty for a hub's data set. Raises FcaError where a path or glob leads to no file.
+    """
+    if kind == "stdlib":
+        root = Path(sysconfig.get_path("stdlib"))
+        found = [p for p in root.rglob("*.py") if not STDLIB_LEAVES_OUT & {*p.relative_to(root).parts}]
+        return sorted((str(p.relative_to(root)), p) for p in found)
+    if kind == "huggingface":
+        path = Path(source)
+        return [(str(p.relative_to(path)), p) for p in sorted(path.rglob("*")) if p.is_file()]
+    if kind not in CORPORA:
+        raise FcaError(f"inputs.corpus: unknown kind {kind!r}; known: {', '.join(CORPORA)}")
+    found = [Path(p) for p in sorted(glob.glob(source, recursive=True)) if Path(p).is_file()]
+    if not found:
+        raise FcaError(f"inputs.source: no file matches {source!r} (seen from {Path.cwd().name}/)")
+    root = Path(*[part for part in _fixed_parts(source)])
+    return [(str(p.relative_to(root)) if p != root else p.name, p) for p in found]
+
+
+def _fixed_parts(pattern: str) -> list[str]:
+    """The leading path components of a glob that hold no wildcard, without the last one."""
+    parts = Path(pattern).parts
+    fixed = [i for i, part in enumerate(parts) if glob.has_magic(part)]
+    return list(parts[: fixed[0] if fixed else len(parts) - 1])
+
+
+def documents(kind: str, source: str, field: str = "text") -> Iterator[Document]:
+    """The documents of a corpus. field: the key of the text in JSONL and Hugging Face rows."""
+    if kind == "huggingface":
+        yield from _huggingface(source, field)
+        return
+    for name, path in files(kind, source):
+        if kind == "jsonl":
+            yield from _jsonl(name, path, field)
+        else:
+            # Undecodable bytes are replaced: one odd file must not stop an audit.
+            yield Document(name, path.read_text(encoding="utf-8", errors="replace"))
+
+
+def _jsonl(name: str, path: Path, field: str) -> Iterator[Document]:
+    with _open_text(path) as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                raise FcaError(f"{path}:{number}: not JSON ({error})") from None
+            if not isinstance(row, dict) or not isinstance(row.get(field), str):
+                keys = ", ".join(row) if isinstance(row, dict) else type(row).__name__
+                raise FcaError(f"{path}:{number}: no text in field {field!r}; it has {keys}")
+            yield Document(f"{name}:{number}", row[field])
+
+
+def _open_text(path: Path) -> io.TextIOBase:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8")  # type: ignore[return-value]
+    if path.suffix == ".zst":
+        try:
+            import zstandard
+        except ImportError:
+            raise FcaError(f"{path}: reading .zst needs the package zstandard (extra `hf`)") from None
+        return zstandard.open(path, "rt", encoding="utf-8")
+    return path.open(encoding="utf-8")
+
+
+def _huggingface(source: str, field: str) -> Iterator[Document]:
+    """`name`, `name:split` or `name/config:split` of a hub, or a local folder; split train."""
+    try:
+        import datasets
+    except ImportError:
+        raise FcaError("inputs.corpus huggingface needs the package datasets (extra `hf`)") from None
+    name, _, split = source.partition(":")
+    try:
+        rows = datasets.load_dataset(name, split=split or "train")
+    except Exception as error:  # the library raises many kinds; the message is what helps
+        raise FcaError(f"inputs.source: cannot load the data set {source!r}: {error}") from None
+    if field not in rows.column_names:
+        raise FcaError(
+            f"inputs.field: {source!r} has no column {field!r}; it has {', '.join(rows.column_names)}"
+        )
+    for number, row in enumerate(rows):
+        yield Document(f"{source}:{number}", row[field])

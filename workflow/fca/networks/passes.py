@@ -1,0 +1,143 @@
+"""In: a model, tokens, sites. Out, batch by batch: coefficients, losses, digests of the logits.
+
+One loop for recording and one for replay, over the same batches: batch composition changes
+results in the last digits, so replay must use the recording's.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from fca.errors import FcaError
+from fca.networks.capture import Capture
+from fca.networks.playback import Playback
+from fca.networks.sites import Form, Site
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch's results. coefficients [batch, token, coefficient] float32 (live only),
+    nll [batch, token - 1] float32 in nats, logits_sha256 of the logits' bytes; controller_runs
+    so far, counted in replay.
+    """
+
+    inputs: slice
+    nll: np.ndarray
+    logits_sha256: str
+    coefficients: np.ndarray | None = None
+    forms: Sequence[Sequence[Form]] = ()
+    controller_runs: int = 0
+
+
+def batches(inputs: int, batch_size: int) -> list[slice]:
+    return [slice(a, min(a + batch_size, inputs)) for a in range(0, inputs, batch_size)]
+
+
+def device_of(model: nn.Module) -> torch.device:
+    return next((p.device for p in model.parameters()), torch.device("cpu"))
+
+
+def run(model: nn.Module, tokens: Tensor) -> Tensor:
+    """Logits [batch, token, vocabulary] of a model that returns them bare or as `.logits`."""
+    output = model(tokens)
+    return output if isinstance(output, Tensor) else output.logits
+
+
+def token_nll(logits: Tensor, tokens: Tensor, rows: int = 8192) -> Tensor:
+    """Loss of each predicted token, float32 nats, [batch, token - 1].
+
+    Computed in slices of `rows` tokens, since float32 logits of a large vocabulary would be
+    the largest tensor of the whole pass.
+    """
+    flat, targets = logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten()
+    parts = [
+        F.cross_entropy(flat[a : a + rows].float(), targets[a : a + rows], reduction="none")
+        for a in range(0, len(flat), rows)
+    ]
+    return torch.cat(parts).view(tokens.shape[0], tokens.shape[1] - 1)
+
+
+def digest(logits: Tensor) -> str:
+    """sha256 over the logits' bytes: equal digests mean equal bit for bit."""
+    return hashlib.sha256(logits.detach().contiguous().cpu().view(torch.uint8).numpy().data).hexdigest()
+
+
+def check_tokens(tokens) -> np.ndarray:
+    """Token ids as an integer array [input, token] with at least two tokens."""
+    try:
+        array = np.asarray(tokens.cpu() if isinstance(tokens, Tensor) else tokens)
+    except ValueError:
+        raise FcaError("tokens: the sequences have different lengths; one length is needed") from None
+    if array.ndim != 2 or array.shape[1] < 2 or not np.issubdtype(array.dtype, np.integer):
+        raise FcaError(
+            f"tokens: expected integers [input, token] with at least 2 tokens, "
+            f"found {array.dtype} {array.shape}"
+        )
+    return array
+
+
+def _finite(nll: Tensor, inputs: slice) -> np.ndarray:
+    values = nll.cpu().numpy()
+    bad = ~np.isfinite(values).all(axis=1)
+    if bad.any():
+        raise FcaError(f"the loss of input {inputs.start + int(bad.argmax())} is NaN or infinite")
+    return values
+
+
+@torch.inference_mode()
+def record(
+    model: nn.Module, sites: Sequence[Site], tokens: np.ndarray, batch_size: int
+) -> Iterator[Batch]:
+    """Run the unperturbed model and yield what its controllers emitted.
+
+    Raises FcaError for sites never called, changing shape between batches, or not finite.
+    """
+    device = device_of(model)
+    known: list[list[Form]] | None = None
+    for inputs in batches(len(tokens), batch_size):
+        ids = torch.from_numpy(tokens[inputs].astype(np.int64)).to(device)
+        if not sites:
+            logits = run(model, ids)
+            coefficients, forms = None, []
+        else:
+            with Capture(model, sites) as capture:
+                logits = run(model, ids)
+                captured, forms = capture.take(*ids.shape)
+            if known is not None and forms != known:
+                changed = next(s.path for s, a, b in zip(sites, known, forms) if a != b)
+                raise FcaError(f"site {changed!r}: its output changed shape between batches")
+            known = forms
+            coefficients = captured.cpu().numpy()
+        nll = _finite(token_nll(logits, ids), inputs)
+        yield Batch(inputs, nll, digest(logits), coefficients, forms)
+
+
+@torch.inference_mode()
+def replay(
+    model: nn.Module,
+    sites: Sequence[Site],
+    forms: Sequence[Sequence[Form]],
+    tokens: np.ndarray,
+    coefficients: Callable[[slice], np.ndarray],
+    batch_size: int,
+) -> Iterator[Batch]:
+    """Run the model with its controllers disabled on `coefficients(inputs)`.
+
+    Raises ProofError where a controller ran or a recorded call was not played back.
+    """
+    device = device_of(model)
+    with Playback(model, sites, forms) as playback:
+        for inputs in batches(len(tokens), batch_size):
+            ids = torch.from_numpy(tokens[inputs].astype(np.int64)).to(device)
+            values = np.ascontiguousarray(coefficients(inputs), dtype=np.float32)
+            playback.load(torch.from_numpy(values).to(device))
+            logits = run(model, ids)
+            playback.finish()
+            nll = _finite(token_nll(logits, ids), inputs)
+            runs = playback.controller_runs
+            yield Batch(inputs, nll, digest(logits), controller_runs=runs)

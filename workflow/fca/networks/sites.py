@@ -1,0 +1,199 @@
+"""In: a module tree. Out: sites, the places where a controller's output enters the network.
+
+A site knows which part of a module's output is the coefficient, as an array
+[batch, token, channel], and how to give it back to the network in the shape it had.
+"""
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fca.errors import FcaError
+
+
+@dataclass(frozen=True)
+class Form:
+    """What one call of a site's output looked like, so that playback can rebuild it.
+
+    token: "axis" for [batch, token, ...], "flat" for [batch * token, ...], "none" for outputs
+    without tokens, [batch, ...], which count as one token.
+    """
+
+    token: str
+    shape: tuple[int, ...]  # what follows the batch and token axes
+    dtype: str  # of the network; stored coefficients are float32, which holds bfloat16 exactly
+
+    @property
+    def channels(self) -> int:
+        return int(np.prod(self.shape, dtype=int))
+
+
+@dataclass(frozen=True)
+class Site:
+    """One place where a controller's output enters the network.
+
+    path: dotted path of the controller's module. layer: 0-based depth. labels: names of the
+    channels, {coordinate: one value per channel}, beside their running number.
+    """
+
+    path: str
+    layer: int
+    labels: Mapping[str, Sequence] = field(default_factory=dict)
+
+    #: True where the module has to run even in playback, since only part of its output is replaced
+    runs_in_playback = False
+
+    def coefficient(self, output) -> Tensor:
+        """The part of the module's output that is coefficient."""
+        raise NotImplementedError
+
+    def playback(self, module: nn.Module, original, coefficient: Tensor, args, kwargs):
+        """What the module returns instead when `coefficient` is played back."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Output(Site):
+    """The module's whole output is the coefficient."""
+
+    def coefficient(self, output) -> Tensor:
+        if not isinstance(output, Tensor):
+            raise FcaError(
+                f"site {self.path!r}: the module returns a {type(output).__name__}, not a tensor; "
+                "choose a kind of site that says which part of it is the coefficient"
+            )
+        return output
+
+    def playback(self, module, original, coefficient, args, kwargs):
+        return coefficient
+
+
+@dataclass(frozen=True)
+class Slice(Site):
+    """Some positions of the output's last axis are the coefficient; the rest is content.
+
+    The module runs in playback too, for the content; its coefficients are overwritten.
+    """
+
+    positions: tuple[int, ...] = ()
+    runs_in_playback = True
+
+    def coefficient(self, output) -> Tensor:
+        return output[..., list(self.positions)]
+
+    def playback(self, module, original, coefficient, args, kwargs):
+        output = original(*args, **kwargs).clone()
+        output[..., list(self.positions)] = coefficient
+        return output
+
+
+def to_channels(output: Tensor, batch: int, token: int, path: str) -> tuple[Tensor, Form]:
+    """A module's output as float32 [batch, token, channel], and its form."""
+    dtype = str(output.dtype).removeprefix("torch.")
+    if output.ndim >= 2 and output.shape[:2] == (batch, token):
+        form = Form("axis", tuple(output.shape[2:]), dtype)
+    elif output.ndim >= 1 and output.shape[0] == batch * token:
+        form = Form("flat", tuple(output.shape[1:]), dtype)
+    elif output.ndim >= 1 and output.shape[0] == batch:
+        form = Form("none", tuple(output.shape[1:]), dtype)
+    else:
+        raise FcaError(
+            f"site {path!r}: output of shape {tuple(output.shape)} fits neither "
+            f"[batch={batch}, token={token}, ...] nor [batch * token, ...] nor [batch, ...]"
+        )
+    tokens = 1 if form.token == "none" else token
+    return output.float().reshape(batch, tokens, form.channels), form
+
+
+def from_channels(coefficients: Tensor, form: Form) -> Tensor:
+    """[batch, token, channel] in the shape and precision of the module's output."""
+    batch, token = coefficients.shape[:2]
+    lead = {"axis": (batch, token), "flat": (batch * token,), "none": (batch,)}[form.token]
+    return coefficients.reshape(*lead, *form.shape).to(getattr(torch, form.dtype))
+
+
+def coordinates(sites: Sequence[Site], forms: Sequence[Sequence[Form]]) -> dict[str, np.ndarray]:
+    """Labels of the coefficient axis: site, layer, channel (running number within the layer),
+    call where a site is called more than once in a pass, and the sites' own labels.
+    """
+    columns: dict[str, list] = {"site": [], "layer": [], "channel": [], "call": []}
+    own = sorted({name for site in sites for name in site.labels})
+    columns |= {name: [] for name in own}
+    filled: dict[int, int] = {}
+    for site, calls in zip(sites, forms, strict=True):
+        for call, form in enumerate(calls):
+            n = form.channels
+            for name, values in site.labels.items():
+                if len(values) != n:
+                    raise FcaError(
+                        f"site {site.path!r}: label {name!r} names {len(values)} channels, "
+                        f"the output has {n}"
+                    )
+            start = filled.get(site.layer, 0)
+            filled[site.layer] = start + n
+            columns["site"] += [site.path] * n
+            columns["layer"] += [site.layer] * n
+            columns["channel"] += range(start, start + n)
+            columns["call"] += [call] * n
+            for name in own:
+                columns[name] += site.labels.get(name, [""] * n)
+    if all(len(calls) == 1 for calls in forms):
+        del columns["call"]
+    return {name: np.asarray(values) for name, values in columns.items()}
+
+
+def submodule(model: nn.Module, path: str) -> nn.Module:
+    """The module at a dotted path; an error that names what exists near it."""
+    try:
+        return model.get_submodule(path)
+    except AttributeError:
+        raise FcaError(f"no module {path!r} in {type(model).__name__}; {nearest(model, path)}") from None
+
+
+def nearest(model: nn.Module, pattern: str) -> str:
+    """A hint: the model's module paths, numbers as *, closest to a pattern first."""
+    shapes = list(dict.fromkeys(re.sub(r"\b\d+\b", "*", n) for n, _ in model.named_modules() if n))
+    close = difflib.get_close_matches(re.sub(r"\b\d+\b", "*", pattern), shapes, n=3, cutoff=0.5)
+    listed = close or shapes[:12]
+    return ("did you mean " if close else "it has ") + ", ".join(map(repr, listed))
+
+
+def layer_of(path: str, otherwise: int) -> int:
+    """The first number in a dotted path: `blocks.3.gate` is at layer 3."""
+    number = re.search(r"(?:^|\.)(\d+)(?:\.|$)", path)
+    return int(number.group(1)) if number else otherwise
+
+
+def matching(model: nn.Module, pattern: str) -> list[str]:
+    """Paths that match a pattern such as `blocks.*.gate`, part by part: * stays within a part.
+
+    Raises FcaError where nothing matches, naming what exists.
+    """
+    wanted = pattern.split(".")
+    paths = [
+        name
+        for name, _ in model.named_modules()
+        if len(parts := name.split(".")) == len(wanted)
+        and all(fnmatchcase(part, want) for part, want in zip(parts, wanted))
+    ]
+    if not paths:
+        raise FcaError(
+            f"pattern {pattern!r} matches no module of {type(model).__name__}; {nearest(model, pattern)}"
+        )
+    return paths
+
+
+def find_sites(model: nn.Module, pattern: str) -> list[Site]:
+    """Sites at the modules whose dotted path matches a pattern such as `blocks.*.gate`.
+
+    The module's whole output is taken as the coefficient; the layer is the first number in the
+    path. Raises FcaError where nothing matches, naming what exists.
+    """
+    paths = matching(model, pattern)
+    return [Output(path=path, layer=layer_of(path, i)) for i, path in enumerate(paths)]

@@ -1,0 +1,206 @@
+"""In: results. Out: per model the three answers, each with the numbers behind it.
+
+Thresholds come from the config's `conventions`; they word the verdicts and change no number.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from fca.arithmetic.effects import over_seeds
+from fca.output.results import Model, Results, number
+
+Number = dict[str, Any]  # value, low, high (None where undefined), n, interval
+
+
+def claims(results: Results) -> dict[str, Any]:
+    """Everything claims.json holds."""
+    conventions = results.config["conventions"]
+    families = {
+        name: family(models, conventions) if models[0].audited else uncontrolled(models)
+        for name, models in results.families.items()
+    }
+    return {"analysis": results.index["analysis"], "conventions": conventions, "models": families}
+
+
+def uncontrolled(models: Sequence[Model]) -> dict[str, Any]:
+    """A model without controllers: nothing to audit, its loss for comparison."""
+    none = {"verdict": "no controller, nothing to audit"}
+    return {
+        "kind": models[0].kind,
+        "seeds": [m.seed for m in models],
+        "live_nll": across([{"value": m.live_nll} for m in models]),
+        "variation": none,
+        "dependence": none,
+        "execution": none,
+        "proofs": {},
+    }
+
+
+def family(models: Sequence[Model], conventions: Mapping[str, float]) -> dict[str, Any]:
+    return {
+        "kind": models[0].kind,
+        "seeds": [m.seed for m in models],
+        "live_nll": across([effect(m, "correct", "nll") for m in models]),
+        "variation": variation([m.frame("variance", "variance.csv") for m in models], models, conventions),
+        "dependence": dependence(models, conventions),
+        "execution": execution([m.frame("execution", "execution.csv") for m in models], conventions),
+        "proofs": {str(m.seed): m.json("effects", "proofs.json") for m in models},
+    }
+
+
+def across(estimates: Sequence[Mapping[str, Any]]) -> Number:
+    """One number for a family: mean and t interval over seeds, or the one model's own interval."""
+    values = [e["value"] for e in estimates]
+    defined = [v for v in values if v is not None]
+    if len(values) == 1 or not defined:
+        one = estimates[0]
+        return {
+            "value": one["value"],
+            "low": one.get("low"),
+            "high": one.get("high"),
+            "n": len(values),
+            "interval": "bootstrap over documents" if one.get("low") is not None else None,
+        }
+    if len(defined) < len(values):
+        return {"value": None, "low": None, "high": None, "n": len(values), "interval": None}
+    summary = over_seeds(defined)
+    return {
+        "value": summary["mean"],
+        "low": summary["low"],
+        "high": summary["high"],
+        "n": summary["n"],
+        "sd": summary["sd"],
+        "interval": "t over seeds",
+    }
+
+
+def effect(model: Model, intervention: str, quantity: str) -> dict[str, float | None]:
+    """A model's estimate of nll, penalty or retention; undefined where it was not replayed."""
+    table = model.frame("effects", "effects.csv").set_index("intervention")
+    if intervention not in table.index:
+        return {"value": None, "low": None, "high": None}
+    row = table.loc[intervention]
+    return {
+        "value": number(row[quantity]),
+        "low": number(row[f"{quantity}_low"]),
+        "high": number(row[f"{quantity}_high"]),
+    }
+
+
+def shares(table: pd.DataFrame) -> dict[str, float]:
+    """Share of variance that is static (layer, channel), by position (token), or with the input."""
+    grouped = {"static": 0.0, "position": 0.0, "input": 0.0}
+    for term, share in zip(table["term"], table["share"], strict=True):
+        factors = set(term.split(":"))
+        group = "input" if "input" in factors else "position" if "token" in factors else "static"
+        grouped[group] += float(share)
+    return grouped
+
+
+def variation(tables: Sequence[pd.DataFrame], models: Sequence[Model], conventions: Mapping) -> dict[str, Any]:
+    by_model = [shares(table) for table in tables]
+    found = {f"share_{k}": across([{"value": s[k]} for s in by_model]) for k in ("static", "position", "input")}
+    deviation = across([{"value": m.json("variance", "summary.json")["deviation"]} for m in models])
+    threshold = conventions["variation"]
+    if found["share_input"]["value"] >= threshold:
+        verdict = "vary with the input"
+    elif found["share_position"]["value"] >= threshold:
+        verdict = "vary with the position only"
+    else:
+        verdict = "are static"
+    numbers = ", ".join(
+        f"{100 * found[f'share_{k}']['value']:.1f} % {word}"
+        for k, word in (("input", "with the input"), ("position", "with the position"), ("static", "by layer alone"))
+    )
+    return {"verdict": f"coefficients {verdict}: of their variance {numbers}", "deviation": deviation, **found}
+
+
+def dependence(models: Sequence[Model], conventions: Mapping[str, float]) -> dict[str, Any]:
+    found = {
+        "gap": across([effect(m, "global_mean", "penalty") for m in models]),
+        "cross_input_penalty": across([effect(m, "cross_input", "penalty") for m in models]),
+        "token_shuffle_penalty": across([effect(m, "token_shuffle", "penalty") for m in models]),
+        "layer_mean_retention": across([effect(m, "layer_mean", "retention") for m in models]),
+    }
+    on_input = above(found["cross_input_penalty"], conventions["dependence"])
+    on_token = above(found["token_shuffle_penalty"], conventions["dependence"])
+    enough = above(found["layer_mean_retention"], conventions["static_enough"])
+    words = {True: "depends", False: "does not depend", None: "is undecided"}
+    static = {
+        True: "a static layerwise profile does as well",
+        False: "a static layerwise profile falls short",
+        None: "whether a static layerwise profile does as well is undecided",
+    }
+    verdict = (
+        f"{words[on_input]} on the input ({nats(found['cross_input_penalty'])}), "
+        f"{words[on_token]} on the token ({nats(found['token_shuffle_penalty'])}); "
+        f"{static[enough]} (retention {percent(found['layer_mean_retention'])})"
+    )
+    return {
+        "verdict": verdict,
+        "depends_on_input": on_input,
+        "depends_on_token": on_token,
+        "static_enough": enough,
+        **found,
+    }
+
+
+def execution(tables: Sequence[pd.DataFrame], conventions: Mapping[str, float]) -> dict[str, Any]:
+    rows = [table.set_index("mode") for table in tables]
+    live = [row.loc["live"] for row in rows]
+    dense = [row.loc["dense"] if "dense" in row.index else None for row in rows]
+
+    def ratio(column: str) -> Number:
+        ratios = [
+            {"value": None if d is None else float(x[column]) / float(d[column])}
+            for x, d in zip(live, dense, strict=True)
+        ]
+        return across(ratios)
+
+    executed = across([{"value": float(x["blocks_executed_per_token"] / x["blocks_present"])} for x in live])
+    flops = ratio("flops_per_token")
+    latency = across([{"value": number(x["ratio_to_dense"])} for x in live])
+    threshold = conventions["execution"]
+    saved = max(1 - executed["value"], 1 - flops["value"] if flops["value"] is not None else 0.0)
+    verdict = "executes less" if saved >= threshold else "executes everything"
+    against = (
+        f", {100 * flops['value']:.1f} % of the dense model's FLOPs in {100 * latency['value']:.0f} % of its time"
+        if flops["value"] is not None and latency["value"] is not None
+        else ", no dense model of the same backbone to compare with"
+    )
+    return {
+        "verdict": f"{verdict}: {100 * executed['value']:.1f} % of its blocks per token{against}",
+        "executes_less": saved >= threshold,
+        "blocks_executed_share": executed,
+        "flops_ratio_to_dense": flops,
+        "latency_ratio_to_dense": latency,
+        "parameters_ratio_to_dense": ratio("parameters"),
+    }
+
+
+def above(estimate: Number, threshold: float) -> bool | None:
+    """Whether a number lies above a threshold: only as sure as its whole interval; else None."""
+    low, high = estimate["low"], estimate["high"]
+    if low is None or high is None:
+        return None
+    return True if low >= threshold else False if high < threshold else None
+
+
+def nats(estimate: Number) -> str:
+    if estimate["value"] is None:
+        return "undefined"
+    return f"{estimate['value']:+.4f} nats per token{interval(estimate, 1, '+.4f')}"
+
+
+def percent(estimate: Number) -> str:
+    if estimate["value"] is None:
+        return "undefined"
+    return f"{100 * estimate['value']:.1f} %{interval(estimate, 100, '.1f')}"
+
+
+def interval(estimate: Number, scale: float, form: str) -> str:
+    if estimate["low"] is None or estimate["high"] is None:
+        return ""
+    return f" [{scale * estimate['low']:{form}}, {scale * estimate['high']:{form}}]"

@@ -1,0 +1,49 @@
+"""In: the effects table. Out: a dot and interval per intervention, one panel per model family."""
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fca.output.results import number
+from fca.output.style import colour_of, readable, zero_line
+
+
+def panels(
+    table: pd.DataFrame, quantity: str, interventions: Sequence[str], scale: float, label: str
+) -> Figure:
+    """Every seed its own dot with its bootstrap interval; all families share the scale's meaning."""
+    families = list(dict.fromkeys(table["model"]))
+    colours = colour_of(families)
+    shape = (1, max(len(families), 1))
+    size = (3.0 + 2.2 * max(len(families), 1), 0.9 + 0.46 * max(len(interventions), 1))
+    figure, grid = plt.subplots(*shape, figsize=size, sharey=True, squeeze=False)
+    for axes, family in zip(grid[0], families):
+        rows = table[table["model"] == family]
+        for place, name in enumerate(interventions):
+            draw(axes, rows[rows["intervention"] == name], place, quantity, scale, colours[family])
+        axes.set_title(family)
+        axes.set_xlabel(label)
+        zero_line(axes)
+        axes.set_yticks(range(len(interventions)), [readable(name) for name in interventions])
+        axes.set_ylim(len(interventions) - 0.4, -0.6)
+        axes.grid(axis="y", color="#eef1f4", zorder=0)
+        axes.set_axisbelow(True)
+        axes.locator_params(axis="x", nbins=4)
+    return figure
+
+
+def draw(axes: Axes, rows: pd.DataFrame, place: int, quantity: str, scale: float, colour: str) -> None:
+    for turn, (_, row) in enumerate(rows.iterrows()):
+        y = place + 0.18 * (turn - (len(rows) - 1) / 2)
+        value, low, high = (number(row[f"{quantity}{s}"]) for s in ("", "_low", "_high"))
+        if value is None:
+            if turn == 0:
+                middle = axes.get_yaxis_transform()
+                axes.text(0.98, place, "undefined", ha="right", va="center", fontsize=8, color="#7b8794", transform=middle)
+            continue
+        if low is not None and high is not None:
+            axes.plot([scale * low, scale * high], [y, y], color=colour, linewidth=1.6, alpha=0.75)
+        axes.plot([scale * value], [y], "o", color=colour, markersize=4.5)

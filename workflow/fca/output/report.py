@@ -1,0 +1,132 @@
+"""In: an analysis' tables, claims and figures. Out: report.html, one self-contained page."""
+
+import base64
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pandas as pd
+import yaml
+
+from fca.errors import FcaError
+from fca.output.claims import interval
+from fca.output.names import FIGURES
+from fca.output.results import Results, number
+
+PROOFS = {
+    "identity": "replaying the untouched coefficients equals the live run bit for bit (logits and losses)",
+    "controllers_off": "no controller ran during any replay (calls, inner modules and parameters counted)",
+    "multisets_kept": "every reassignment holds the same coefficients equally often",
+    "disjoint": "calibration and evaluation share no document",
+}
+
+
+def write_report(index: Path) -> None:
+    results = Results(index)
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("fca", "output"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters |= {"share": share, "signed": signed, "cell": cell}
+    page = environment.get_template("report.html").render(
+        results=results,
+        claims=claims_of(results),
+        proofs=PROOFS,
+        figures=figures(results),
+        effects=effects(results),
+        recipe=yaml.safe_dump(results.config, sort_keys=False, allow_unicode=True),
+        artifacts=artifacts(results),
+        machine=machine(results),
+    )
+    (results.folder / "report.html").write_text(page, encoding="utf-8")
+
+
+def claims_of(results: Results) -> dict[str, Any]:
+    path = results.folder / "claims.json"
+    if not path.is_file():
+        raise FcaError(f"{path} is not there yet; run snakemake or `fca tables` first")
+    found = json.loads(path.read_text())
+    for claim in found["models"].values():
+        for proofs in claim["proofs"].values():
+            proofs["controllers_off"] = proofs["controller_runs"] == 0
+    return found
+
+
+def figures(results: Results) -> list[dict[str, str]]:
+    """Name, caption and the SVG as a data URI, so that the page needs no other file."""
+    found = []
+    for name in FIGURES:
+        svg = (results.folder / "figures" / f"{name}.svg").read_bytes()
+        plot = import_module(f"fca.output.plots.{name}")
+        uri = "data:image/svg+xml;base64," + base64.b64encode(svg).decode()
+        found.append({"name": name, "title": plot.__doc__.splitlines()[0], "caption": plot.CAPTION, "uri": uri})
+    return found
+
+
+def effects(results: Results) -> dict[str, pd.DataFrame]:
+    table = pd.read_csv(results.folder / "tables" / "effects.csv")
+    return {f"{m}, seed {s}": rows for (m, s), rows in table.groupby(["model", "seed"], sort=False)}
+
+
+def artifacts(results: Results) -> list[dict[str, Any]]:
+    """One row per artifact behind a model: what a reader needs to find it in the store."""
+    rows = []
+    for model in results.models:
+        for stage, artifact in model.artifacts.items():
+            manifest = artifact.manifest()
+            rows.append(
+                {
+                    "model": f"{model.name}, seed {model.seed}",
+                    "what": stage,
+                    "name": artifact.name,
+                    "seconds": manifest["seconds"],
+                }
+            )
+    return rows
+
+
+def machine(results: Results) -> dict[str, Any]:
+    """Where the first model was trained or imported, and with which versions."""
+    manifest = results.models[0].artifacts["evaluation"].manifest()
+    return {**manifest["machine"], "versions": manifest["versions"], "made": manifest["made"]}
+
+
+def share(estimate: dict[str, Any]) -> str:
+    """A share as a percentage with its interval."""
+    if estimate["value"] is None:
+        return "undefined"
+    return f"{100 * estimate['value']:.1f} %{interval(estimate, 100, '.1f')}"
+
+
+def signed(estimate: dict[str, Any]) -> str:
+    """Nats per token with their interval."""
+    if estimate["value"] is None:
+        return "undefined"
+    return f"{estimate['value']:+.4f}{interval(estimate, 1, '+.4f')}"
+
+
+def cell(row: pd.Series, quantity: str, scale: float = 1.0, form: str = ".4f") -> str:
+    """A table's value with its interval."""
+    value, low, high = (number(row[f"{quantity}{s}"]) for s in ("", "_low", "_high"))
+    if value is None:
+        return "undefined"
+    return f"{scale * value:{form}}" + interval({"low": low, "high": high}, scale, form)
+
+
+def print_summary(index: Path) -> None:
+    """The three answers per model on a terminal, and where the report is."""
+    results = Results(index)
+    claims = claims_of(results)
+    for name, claim in claims["models"].items():
+        n = len(claim["seeds"])
+        print(f"\n{name} ({n} seed{'s' if n > 1 else ''}, live loss {claim['live_nll']['value']:.3f} nats per token)")
+        for question in ("variation", "dependence", "execution"):
+            print(f"  {question:<11} {claim[question]['verdict']}")
+    held = all(proofs[p] for c in claims["models"].values() for proofs in c["proofs"].values() for p in PROOFS)
+    print(f"\nproofs: {'all hold' if held else 'NOT all hold'}")
+    print(f"report: {results.folder / 'report.html'}")

@@ -1,0 +1,107 @@
+"""In: an analysis' index.json. Out: its artifacts as data frames with readable names."""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fca.artifacts.recording import open_recording
+from fca.artifacts.store import Artifact, Store
+from fca.errors import FcaError
+
+
+@dataclass(frozen=True)
+class Model:
+    """One trained model of the index. artifacts: stage or split -> its folder."""
+
+    name: str
+    kind: str
+    seed: int
+    artifacts: dict[str, Artifact]
+
+    @property
+    def audited(self) -> bool:
+        """Whether it has a controller and was therefore replayed."""
+        return "effects" in self.artifacts
+
+    def frame(self, artifact: str, file: str) -> pd.DataFrame:
+        return pd.read_csv(self.artifacts[artifact].path / file)
+
+    def json(self, artifact: str, file: str) -> dict[str, Any]:
+        return json.loads((self.artifacts[artifact].path / file).read_text())
+
+    def arrays(self, artifact: str, file: str) -> dict[str, np.ndarray]:
+        with np.load(self.artifacts[artifact].path / file) as found:
+            return dict(found)
+
+    @cached_property
+    def live_nll(self) -> float:
+        """Mean live loss on the evaluation inputs, nats per token."""
+        recording = open_recording(self.artifacts["evaluation"].path / "recording.zarr")
+        return float(recording["nll"].mean(dtype="float64"))
+
+
+class Results:
+    """Everything that the outputs of an analysis are made from."""
+
+    def __init__(self, index: Path):
+        try:
+            self.index = json.loads(index.read_text())
+        except (OSError, ValueError) as error:
+            raise FcaError(f"{index}: cannot be read as an index ({error})") from None
+        self.folder = index.parent
+        self.store = Store(self.index["store"])
+        self.config: dict[str, Any] = self.index["config"]
+        self.models = [
+            Model(
+                entry["model"],
+                entry["kind"],
+                entry["seed"],
+                {
+                    stage: self._artifact(name)
+                    for stage, name in entry["artifacts"].items()
+                    if isinstance(name, str)
+                },
+            )
+            for entry in self.index["models"]
+        ]
+        self.inputs: dict[str, Any] = json.loads(
+            (self._artifact(self.index["inputs"]).path / "inputs.json").read_text()
+        )
+
+    def _artifact(self, name: str) -> Artifact:
+        stage, _, key = name.partition("/")
+        return Artifact(self.store.path(stage, key))
+
+    @property
+    def audited(self) -> list[Model]:
+        return [model for model in self.models if model.audited]
+
+    @property
+    def families(self) -> dict[str, list[Model]]:
+        """Models by name, one per training seed."""
+        found: dict[str, list[Model]] = {}
+        for model in self.models:
+            found.setdefault(model.name, []).append(model)
+        return found
+
+    def table(self, artifact: str) -> pd.DataFrame:
+        """The stage's CSV of all audited models: model, kind, seed and the stage's columns."""
+        frames = [
+            model.frame(artifact, f"{artifact}.csv").assign(model=model.name, kind=model.kind, seed=model.seed)
+            for model in self.audited
+        ]
+        if not frames:
+            return pd.DataFrame(columns=["model", "kind", "seed"])
+        found = pd.concat(frames, ignore_index=True)
+        own = [c for c in found if c not in ("model", "kind", "seed")]
+        return found[["model", "kind", "seed", *own]]
+
+
+def number(value: Any) -> float | None:
+    """A table's cell as a number; None where it says undefined."""
+    return None if value == "undefined" or pd.isna(value) else float(value)

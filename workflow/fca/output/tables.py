@@ -1,0 +1,42 @@
+"""In: an analysis' index. Out: tables/*.csv, one tidy row each, and claims.json."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+
+from fca.arithmetic.effects import over_seeds
+from fca.output.claims import claims
+from fca.output.results import Results, number
+
+
+def write_tables(index: Path) -> None:
+    """effects, variance and execution by model and seed; families over seeds; the claims."""
+    results = Results(index)
+    folder = results.folder / "tables"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("effects", "variance", "execution"):
+        results.table(name).to_csv(folder / f"{name}.csv", index=False)
+    families(results.table("effects")).to_csv(folder / "families.csv", index=False)
+    text = json.dumps(claims(results), indent=1) + "\n"
+    (results.folder / "claims.json").write_text(text)
+
+
+def families(effects: pd.DataFrame) -> pd.DataFrame:
+    """Per model and intervention: n, mean, standard deviation and t interval over seeds.
+
+    Undefined where any seed's value is, or, for deviation and interval, with a single seed.
+    """
+    rows = []
+    if effects.empty:
+        return pd.DataFrame(columns=["model", "intervention", "quantity", "n", "mean", "sd", "low", "high"])
+    for (model, intervention), group in effects.groupby(["model", "intervention"], sort=False):
+        for quantity in ("nll", "penalty", "retention"):
+            values = [number(v) for v in group[quantity]]
+            if None in values:
+                summary: dict = {"n": len(values), **dict.fromkeys(("mean", "sd", "low", "high"))}
+            else:
+                summary = over_seeds(values)
+            shown = {k: "undefined" if v is None else v for k, v in summary.items()}
+            rows.append({"model": model, "intervention": intervention, "quantity": quantity, **shown})
+    return pd.DataFrame(rows)

@@ -1,0 +1,205 @@
+"""In: a checked config. Out: every job of the audit with its key, and the index of names.
+
+The plan is the only reader of the config. It is made in well under a second, without torch.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fca.artifacts.code import code_digest
+from fca.artifacts.external import Digests
+from fca.artifacts.store import MANIFEST, Store
+from fca.binding import options, recipe
+from fca.errors import FcaError
+from fca.output.names import FIGURES
+from fca.networks.kinds import BLOCKS, STATIC
+
+
+@dataclass(frozen=True)
+class Job:
+    """One artifact to be made. label: what a person calls it."""
+
+    stage: str
+    key: str
+    label: str
+    arguments: Mapping[str, Any]
+    reads: Mapping[str, tuple[str, ...]]  # argument -> upstream `stage/key`
+
+    @property
+    def name(self) -> str:
+        return f"{self.stage}/{self.key}"
+
+
+class Plan:
+    """All jobs of one analysis, by `stage/key`."""
+
+    def __init__(self, config: Mapping[str, Any]):
+        self.config = config
+        self.store = Store(config["store"])
+        self.results = Path("results") / config["analysis"]
+        self.jobs: dict[str, Job] = {}
+        self.models: list[dict[str, Any]] = []  # the index: one entry per trained model
+        self._digests = Digests(self.store.root / ".digests.json")
+        self._build()
+        self._digests.save()
+
+    def _add(self, stage: str, label: str, **arguments: Any) -> str:
+        found = recipe(stage, arguments, self._digests)
+        reads = {
+            name: tuple(value) if isinstance(value, tuple | list) else (value,)
+            for name, value in found.reads.items()
+            if value
+        }
+        job = Job(stage, found.key, label, arguments, reads)
+        # Two models can share a job; the first name is kept, the content is the same.
+        self.jobs.setdefault(job.name, job)
+        return job.name
+
+    def _build(self) -> None:
+        config = self.config
+        inputs = self._add("inputs", config["inputs"]["corpus"], **config["inputs"])
+        self.inputs = inputs
+        entries = [(entry, seed) for entry in config["models"] for seed in entry["seeds"]]
+        names = [entry["name"] for entry in config["models"]]
+        if len(set(names)) < len(names):
+            raise FcaError(f"config: models.name must differ, found {', '.join(names)}")
+        trained = [(entry, seed, self._model(entry, seed, inputs)) for entry, seed in entries]
+        for entry, seed, model in trained:
+            self._audit(entry, seed, model, inputs, self._twin(entry, trained))
+
+    def _backbone(self, entry: Mapping[str, Any]) -> dict[str, Any]:
+        return {**self.config["backbone"], **entry.get("backbone", {})}
+
+    def _model(self, entry: Mapping[str, Any], seed: int, inputs: str) -> str:
+        own = {k: v for k, v in entry.items() if k not in ("name", "kind", "seeds", "backbone", "training")}
+        training = {**self.config["training"], **entry.get("training", {})}
+        del training["threads"]
+        return self._add(
+            "models",
+            f"{entry['name']} seed {seed}",
+            inputs=inputs,
+            kind=entry["kind"],
+            architecture={**self._backbone(entry), **own},
+            seed=seed,
+            **training,
+        )
+
+    def _twin(self, entry: Mapping[str, Any], trained: Iterable[tuple]) -> str | None:
+        """The dense model of the same backbone, to compare execution with."""
+        for other, _, model in trained:
+            if other["kind"] == "dense" and self._backbone(other) == self._backbone(entry):
+                return model
+        return None
+
+    def _audit(self, entry: Mapping, seed: int, model: str, inputs: str, dense: str | None) -> None:
+        config, label = self.config, f"{entry['name']} seed {seed}"
+        passes = {k: config["passes"][k] for k in ("batch_size", "precision", "device")}
+        found: dict[str, Any] = {
+            "model": entry["name"],
+            "kind": entry["kind"],
+            "seed": seed,
+            "artifacts": {"models": model},
+        }
+        artifacts = found["artifacts"]
+        self.models.append(found)
+
+        def record(split: str) -> str:
+            return self._add("coefficients", f"{label}, {split}", model=model, inputs=inputs, split=split, **passes)
+
+        artifacts["evaluation"] = evaluation = record("evaluation")
+        if entry["kind"] in STATIC:
+            return
+        artifacts["calibration"] = calibration = record("calibration")
+        artifacts["profiles"] = profiles = self._add("profiles", label, calibration=calibration)
+        replays = {
+            name: self._add(
+                "replay",
+                f"{label}, {name}",
+                model=model,
+                evaluation=evaluation,
+                profiles=profiles,
+                intervention=name,
+                repeats=config["repeats"],
+                seed=config["seed"],
+                device=passes["device"],
+            )
+            for name in self._interventions()
+        }
+        artifacts["replay"] = replays
+        artifacts["variance"] = self._add("variance", label, evaluation=evaluation)
+        artifacts["effects"] = self._add(
+            "effects",
+            label,
+            calibration=calibration,
+            evaluation=evaluation,
+            replays=tuple(replays.values()),
+            seed=config["seed"],
+            **config["effects"],
+        )
+        artifacts["execution"] = self._add(
+            "execution",
+            label,
+            model=model,
+            evaluation=evaluation,
+            profiles=profiles,
+            dense=dense,
+            blocks=BLOCKS[entry["kind"]],
+            dense_blocks=BLOCKS["dense"],
+            batch_size=min(config["execution"]["batch_size"], config["inputs"]["evaluation"]),
+            rounds=config["execution"]["rounds"],
+            seed=config["seed"],
+            device=passes["device"],
+        )
+
+    def _interventions(self) -> list[str]:
+        """The configured ones; `correct` is always among them, the others are compared with it."""
+        return list(dict.fromkeys(["correct", *self.config["interventions"]]))
+
+    def job(self, stage: str, key: str) -> Job:
+        try:
+            return self.jobs[f"{stage}/{key}"]
+        except KeyError:
+            raise FcaError(f"no job {stage}/{key} in the analysis {self.config['analysis']!r}") from None
+
+    def manifest(self, name: str) -> str:
+        return str(self.store.root / name / MANIFEST)
+
+    def targets(self, stage: str) -> list[str]:
+        """Manifests of all artifacts of a stage."""
+        return [self.manifest(job.name) for job in self.jobs.values() if job.stage == stage]
+
+    def options(self, job: Job) -> str:
+        """What to put behind `fca STAGE` to run a job alone."""
+        return f"--store {self.store.root} --key {job.key} {options(job.stage, job.arguments)}"
+
+    def index(self) -> dict[str, Any]:
+        """Readable names of all artifacts, and what the outputs need to know."""
+        return {
+            "analysis": self.config["analysis"],
+            "store": str(self.store.root),
+            "inputs": self.inputs,
+            "models": self.models,
+            "config": self.config,
+            "code": code_digest(
+                "fca.output.tables",
+                "fca.output.figures",
+                "fca.output.report",
+                *(f"fca.output.plots.{name}" for name in FIGURES),
+            ),
+        }
+
+    def write_index(self) -> Path:
+        """Write results/<analysis>/index.json if it changed: what it names decides the outputs."""
+        path = self.results / "index.json"
+        text = json.dumps(self.index(), indent=1) + "\n"
+        if not path.is_file() or path.read_text() != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            beside = path.with_suffix(".new")
+            beside.write_text(text)
+            beside.replace(path)
+        return path
+
+

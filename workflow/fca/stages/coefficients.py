@@ -1,0 +1,76 @@
+"""In: a checkpoint and inputs. Out: what its controllers emit and the live loss, as a recording.
+
+Writes recording.zarr. A model without controllers gets its losses recorded all the same.
+"""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from fca.artifacts.parameters import Device, Read, Threads
+from fca.artifacts.recording import Writer
+from fca.artifacts.store import processor
+from fca.errors import FcaError
+from fca.networks.checkpoint import load_checkpoint
+from fca.networks.passes import batches, record
+from fca.networks.sites import coordinates
+from fca.progress import progress
+
+
+def coefficients(
+    into: Path,
+    *,
+    model: Read,
+    inputs: Read,
+    split: str,
+    batch_size: int,
+    precision: str,
+    device: Device = "cpu",
+    threads: Threads = 1,
+) -> None:
+    """Run the unperturbed model once over a split and record coefficients and losses.
+
+    The recording keeps what replay must repeat to be exact: batch size, precision, threads,
+    the form of every site's output, and a digest of each batch's logits.
+    """
+    torch.set_num_threads(threads)
+    windows = np.load(inputs / f"{split}.npz")
+    tokens = windows["tokens"]
+    network, sites = load_checkpoint(model, device, precision)
+    longest = getattr(getattr(network, "config", None), "length", tokens.shape[1])
+    if tokens.shape[1] > longest:
+        raise FcaError(f"inputs of {tokens.shape[1]} tokens, but the model's longest is {longest}")
+    writer: Writer | None = None
+    logits_sha256: list[str] = []
+    passes = record(network, sites, tokens, batch_size)
+    label = f"record {split} coefficients"
+    for batch in progress(passes, label, len(batches(len(tokens), batch_size))):
+        if writer is None:
+            labels = coordinates(sites, batch.forms) if sites else {}
+            emitted = batch.coefficients
+            writer = Writer(
+                into / "recording.zarr",
+                inputs=len(tokens),
+                batch_size=batch_size,
+                tokens=tokens,
+                document=windows["document"],
+                offset=windows["offset"],
+                token_axis=tokens.shape[1] if emitted is None else emitted.shape[1],
+                coordinates=labels,
+                attributes={
+                    "split": split,
+                    "batch_size": batch_size,
+                    "precision": precision,
+                    "threads": threads,
+                    "processor": processor(),
+                    "device": str(device),
+                    "forms": [[asdict(form) for form in calls] for calls in batch.forms],
+                },
+            )
+        writer.write(batch.inputs, batch.nll, batch.coefficients)
+        logits_sha256.append(batch.logits_sha256)
+    if writer is None:
+        raise FcaError(f"the {split} split holds no inputs")
+    writer.close({"logits_sha256": logits_sha256})

@@ -1,0 +1,172 @@
+"""In: a checkpoint, its recording and profile, a dense twin. Out: what each really executes.
+
+Writes execution.csv (one row per mode: live, frozen, static, dense) and rounds.csv (latency of
+every mode in every round, seconds).
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+import zarr
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from fca.arithmetic.profiles import profile
+from fca.artifacts.parameters import Device, Read, Threads
+from fca.artifacts.recording import open_recording, reader
+from fca.networks.checkpoint import load_checkpoint
+from fca.networks.cost import counted_blocks, flops, peak_bytes
+from fca.networks.passes import run
+from fca.networks.playback import Playback
+from fca.networks.sites import Form
+from fca.progress import progress
+
+
+def execution(
+    into: Path,
+    *,
+    model: Read,
+    evaluation: Read,
+    profiles: Read,
+    dense: Read | None,
+    blocks: str,
+    dense_blocks: str,
+    batch_size: int,
+    rounds: int,
+    seed: int,
+    device: Device = "cpu",
+    threads: Threads = 1,
+) -> None:
+    """Count blocks, FLOPs, parameters and memory, and time all modes in interleaved rounds.
+
+    blocks: pattern of the modules that count as blocks. static is the model with its layer_mean
+    profile folded in. Ratios are taken within a round, so a machine that slows down slows both.
+    """
+    torch.set_num_threads(threads)
+    recording = open_recording(evaluation / "recording.zarr")
+    facts = recording.attrs
+    network, sites = load_checkpoint(model, device, facts["precision"])
+    forms = [[Form(f["token"], tuple(f["shape"]), f["dtype"]) for f in calls] for calls in facts["forms"]]
+    tokens = torch.from_numpy(recording["tokens"].values[:batch_size].astype(np.int64)).to(device)
+    own = reader(evaluation / "recording.zarr")(np.arange(len(tokens)))
+    mean = zarr.open_group(profiles / "profiles.zarr", mode="r")["mean"][...]
+    constant = np.broadcast_to(profile("layer_mean", mean), own.shape)
+
+    def played(values: NDArray) -> Callable[[], Tensor]:
+        coefficients = torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32)).to(device)
+
+        def go() -> Tensor:
+            playback.load(coefficients)
+            return run(network, tokens)
+
+        return go
+
+    playback = Playback(network, sites, forms, watched=False)
+    controllers = sum(p.numel() for p in playback.parameters)
+    modes: dict[str, Mode] = {
+        "live": Mode(network, blocks, lambda: run(network, tokens)),
+        "frozen": Mode(network, blocks, played(own), playback, controllers),
+        "static": Mode(network, blocks, played(constant), playback, controllers),
+    }
+    if dense is not None:
+        twin, _ = load_checkpoint(dense, device, facts["precision"])
+        modes["dense"] = Mode(twin, dense_blocks, lambda: run(twin, tokens))
+    seconds = time_rounds(modes, rounds, seed)
+    rows = [
+        {"mode": name, **mode.counts(tokens), **latency(seconds, name, tokens.numel())}
+        for name, mode in modes.items()
+    ]
+    pd.DataFrame(rows).to_csv(into / "execution.csv", index=False)
+    seconds.rename_axis("round").to_csv(into / "rounds.csv")
+
+
+class Mode:
+    """One way of running a model; `playback` disables its controllers while it runs."""
+
+    def __init__(
+        self,
+        network: nn.Module,
+        blocks: str,
+        go: Callable[[], Tensor],
+        playback: Playback | None = None,
+        unused_parameters: int = 0,
+    ):
+        self.network, self.blocks, self.playback = network, blocks, playback
+        self.go = go
+        self.parameters = sum(p.numel() for p in network.parameters()) - unused_parameters
+
+    def within(self, action: Callable):
+        """action(), with the controllers disabled where this mode does that."""
+        with torch.inference_mode():
+            if self.playback is None:
+                return action()
+            with self.playback:
+                return action()
+
+    def counts(self, tokens: Tensor) -> dict[str, float | int]:
+        def count() -> dict[str, int]:
+            with counted_blocks(self.network, self.blocks) as counted:
+                self.go()
+            return counted
+
+        executed = self.within(count)
+        return {
+            "blocks_present": len(executed),
+            "blocks_executed_per_token": sum(executed.values()) / tokens.numel(),
+            "flops_per_token": self.within(lambda: flops(self.go)) / tokens.numel(),
+            "parameters": self.parameters,
+            "peak_bytes": self.within(lambda: peak_bytes(self.go)),
+        }
+
+    def time(self) -> float:
+        def timed() -> float:
+            wait(self.network)
+            started = time.perf_counter()
+            self.go()
+            wait(self.network)
+            return time.perf_counter() - started
+
+        return self.within(timed)
+
+
+def wait(network: nn.Module) -> None:
+    """Let an accelerator finish, so that the clock measures work and not its queue."""
+    device = next(network.parameters()).device
+    if device.type != "cpu":
+        torch.accelerator.synchronize(device)
+
+
+def time_rounds(modes: dict[str, Mode], rounds: int, seed: int) -> pd.DataFrame:
+    """Seconds per pass, one row a round; the order of the modes is drawn anew in each round."""
+    rng = np.random.default_rng(seed)
+    names = list(modes)
+    for name in names:
+        modes[name].time()  # warm-up: the first pass allocates
+    rows = []
+    for _ in progress(range(rounds), "time execution"):
+        row = {names[i]: 0.0 for i in range(len(names))}
+        for i in rng.permutation(len(names)):
+            row[names[i]] = modes[names[i]].time()
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def latency(seconds: pd.DataFrame, mode: str, tokens: int) -> dict[str, float | str]:
+    """Median and quartiles of the latency and of its ratio to dense within each round."""
+    own = seconds[mode]
+    low, middle, high = own.quantile([0.25, 0.5, 0.75])
+    row: dict[str, float | str] = {
+        "latency_ms": 1000 * middle,
+        "latency_ms_q1": 1000 * low,
+        "latency_ms_q3": 1000 * high,
+        "tokens_per_second": tokens / middle,
+    }
+    names = ("ratio_to_dense_q1", "ratio_to_dense", "ratio_to_dense_q3")
+    if "dense" not in seconds:
+        return row | dict.fromkeys(names, "undefined")
+    ratios = (own / seconds["dense"]).quantile([0.25, 0.5, 0.75])
+    return row | dict(zip(names, map(float, ratios)))

@@ -1,0 +1,135 @@
+"""In: training tokens and a kind of model. Out: a checkpoint and its loss curve.
+
+Writes config.json, model.safetensors and training.csv (step, tokens, loss in nats, learning_rate).
+"""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from accelerate import Accelerator
+from torch import nn
+
+from fca.artifacts.parameters import Device, Read, Resume, Threads
+from fca.errors import FcaError
+from fca.networks.checkpoint import save_checkpoint
+from fca.networks.kinds import module
+from fca.networks.passes import run, token_nll
+from fca.progress import progress
+
+SAVE_EVERY = 200  # steps between the states that a killed training goes on from
+
+
+def models(
+    into: Path,
+    *,
+    inputs: Read,
+    kind: str,
+    architecture: dict,
+    steps: int,
+    batch_size: int,
+    learning_rate: float,
+    warmup: int,
+    weight_decay: float,
+    precision: str,
+    seed: int,
+    resume: Resume,
+    device: Device = "cpu",
+    threads: Threads = 1,
+) -> None:
+    """Train one model from a seed; a killed training goes on where it was last saved.
+
+    architecture: the kind's options without vocabulary and length, which are the inputs'.
+    batch_size is the global batch in sequences of the inputs' length. Several processes (started by
+    `accelerate launch`) share it and give the same curve up to rounding.
+    """
+    torch.set_num_threads(threads)
+    torch.manual_seed(seed)
+    accelerator = Accelerator(cpu=device == "cpu", mixed_precision="bf16" if precision == "bfloat16" else "no")
+    facts = json.loads((inputs / "inputs.json").read_text())
+    length = facts["length"]
+    architecture = {"vocabulary": facts["vocabulary"], "length": length, **architecture}
+    tokens = np.load(inputs / "training.npy", mmap_mode="r")
+    if len(tokens) < length + 1:
+        raise FcaError(f"training needs {length + 1} tokens, the inputs hold {len(tokens)}")
+    model = module(kind).build(architecture)
+    optimiser = optimiser_of(model, learning_rate, weight_decay)
+    model, optimiser = accelerator.prepare(model, optimiser)
+    state = resume / "state.pt"
+    curve: list[list[float]] = []
+    if state.is_file():
+        saved = torch.load(state, map_location=accelerator.device, weights_only=True)
+        accelerator.unwrap_model(model).load_state_dict(saved["model"])
+        optimiser.load_state_dict(saved["optimiser"])
+        curve = saved["curve"]
+    mine = slice(accelerator.process_index, None, accelerator.num_processes)
+    label = f"train {kind} seed {seed}"
+    loop = progress(range(len(curve), steps), label, steps, len(curve), lambda: f"loss {curve[-1][2]:.3f}")
+    for step in loop:
+        rate = learning_rate * schedule(step, steps, warmup)
+        for group in optimiser.param_groups:
+            group["lr"] = rate
+        batch = draw_batch(tokens, batch_size, length, seed, step)[mine]
+        ids = torch.from_numpy(batch).to(accelerator.device)
+        with accelerator.autocast():
+            logits = run(model, ids)
+        loss = token_nll(logits, ids).mean()
+        accelerator.backward(loss)
+        accelerator.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        optimiser.zero_grad()
+        value = float(accelerator.reduce(loss.detach(), reduction="mean"))
+        if not math.isfinite(value):
+            raise FcaError(f"{label}: the loss became {value} at step {step}; lower models.learning_rate")
+        curve.append([step, (step + 1) * batch_size * length, value, rate])
+        if (step + 1) % SAVE_EVERY == 0 and step + 1 < steps and accelerator.is_main_process:
+            save_state(state, accelerator.unwrap_model(model), optimiser, curve)
+    if accelerator.is_main_process:
+        columns = ["step", "tokens", "loss", "learning_rate"]
+        pd.DataFrame(curve, columns=columns).astype({"step": int, "tokens": int}).to_csv(
+            into / "training.csv", index=False
+        )
+        save_checkpoint(into, kind, architecture, accelerator.unwrap_model(model))
+
+
+def optimiser_of(model: nn.Module, learning_rate: float, weight_decay: float) -> torch.optim.AdamW:
+    """AdamW; matrices decay, gains and biases do not.
+
+    ASSUME: betas (0.9, 0.95) and gradient norm clipped to 1, the usual ones for language models.
+    """
+    parameters = list(model.parameters())
+    groups = [
+        {"params": [p for p in parameters if p.ndim >= 2], "weight_decay": weight_decay},
+        {"params": [p for p in parameters if p.ndim < 2], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=learning_rate, betas=(0.9, 0.95))
+
+
+def schedule(step: int, steps: int, warmup: int) -> float:
+    """Share of the learning rate: linear warm-up, then a cosine down to a tenth.
+
+    ASSUME: the common schedule; the paper's text does not name one.
+    """
+    if step < warmup:
+        return (step + 1) / warmup
+    done = (step - warmup) / max(steps - warmup, 1)
+    return 0.1 + 0.45 * (1 + math.cos(math.pi * done))
+
+
+def draw_batch(tokens: np.ndarray, batch_size: int, length: int, seed: int, step: int) -> np.ndarray:
+    """Sequences [batch, length] at random places; a function of seed and step alone, so that a
+    resumed training sees the same text. All models of one seed see the same batches.
+    """
+    starts = np.random.default_rng([seed, step]).integers(0, len(tokens) - length, size=batch_size)
+    return np.stack([tokens[start : start + length] for start in starts]).astype(np.int64)
+
+
+def save_state(state: Path, model: nn.Module, optimiser, curve: list[list[float]]) -> None:
+    """Write beside and rename, so that a kill while saving keeps the state before."""
+    state.parent.mkdir(parents=True, exist_ok=True)
+    beside = state.with_suffix(".new")
+    torch.save({"model": model.state_dict(), "optimiser": optimiser.state_dict(), "curve": curve}, beside)
+    beside.replace(state)
