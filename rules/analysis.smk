@@ -3,13 +3,13 @@ rule decompose_variance:
         evaluation=upstream("variance", "evaluation"),
     output:
         artifact("variance"),
-    params:
-        options=options("variance"),
-        label=label("variance"),
     log:
         f"{RESULTS}/logs/variance/{{key}}.log",
     conda:
         "../envs/fca.yaml"
+    params:
+        options=options("variance"),
+        label=label("variance"),
     message:
         "decompose variance of {params.label}"
     shell:
@@ -23,13 +23,13 @@ rule estimate_effects:
         replays=upstream("effects", "replays"),
     output:
         artifact("effects"),
-    params:
-        options=options("effects"),
-        label=label("effects"),
     log:
         f"{RESULTS}/logs/effects/{{key}}.log",
     conda:
         "../envs/fca.yaml"
+    params:
+        options=options("effects"),
+        label=label("effects"),
     message:
         "estimate effects of {params.label}"
     shell:

@@ -4,14 +4,14 @@ rule record_coefficients:
         inputs=upstream("coefficients", "inputs"),
     output:
         artifact("coefficients"),
-    params:
-        options=options("coefficients"),
-        label=label("coefficients"),
     log:
         f"{RESULTS}/logs/coefficients/{{key}}.log",
     conda:
         "../envs/fca.yaml"
     threads: config["passes"]["threads"]
+    params:
+        options=options("coefficients"),
+        label=label("coefficients"),
     message:
         "record coefficients of {params.label}"
     shell:
@@ -23,13 +23,13 @@ rule estimate_profiles:
         calibration=upstream("profiles", "calibration"),
     output:
         artifact("profiles"),
-    params:
-        options=options("profiles"),
-        label=label("profiles"),
     log:
         f"{RESULTS}/logs/profiles/{{key}}.log",
     conda:
         "../envs/fca.yaml"
+    params:
+        options=options("profiles"),
+        label=label("profiles"),
     message:
         "estimate static profiles of {params.label}"
     shell:

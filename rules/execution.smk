@@ -7,15 +7,15 @@ rule measure_execution:
         dense=upstream("execution", "dense"),
     output:
         artifact("execution"),
-    params:
-        options=options("execution"),
-        label=label("execution"),
-        torch_threads=config["execution"]["threads"],
     log:
         f"{RESULTS}/logs/execution/{{key}}.log",
     conda:
         "../envs/fca.yaml"
     threads: workflow.cores or config["execution"]["threads"]
+    params:
+        options=options("execution"),
+        label=label("execution"),
+        torch_threads=config["execution"]["threads"],
     message:
         "measure execution of {params.label}"
     shell:

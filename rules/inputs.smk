@@ -1,13 +1,13 @@
 rule extract_inputs:
     output:
         artifact("inputs"),
-    params:
-        options=options("inputs"),
-        label=label("inputs"),
     log:
         f"{RESULTS}/logs/inputs/{{key}}.log",
     conda:
         "../envs/fca.yaml"
+    params:
+        options=options("inputs"),
+        label=label("inputs"),
     message:
         "extract inputs from {params.label}"
     shell:

@@ -3,14 +3,14 @@ rule train_model:
         inputs=upstream("models", "inputs"),
     output:
         artifact("models"),
-    params:
-        options=options("models"),
-        label=label("models"),
     log:
         f"{RESULTS}/logs/models/{{key}}.log",
     conda:
         "../envs/fca.yaml"
     threads: config["training"]["threads"]
+    params:
+        options=options("models"),
+        label=label("models"),
     message:
         "train {params.label}"
     shell:

@@ -25,7 +25,11 @@ rule draw_figures:
         tables=rules.write_tables.output,
         models=rules.models.input,
     output:
-        expand(f"{RESULTS}/figures/{{figure}}.{{format}}", figure=FIGURES, format=["svg", "png"]),
+        expand(
+            f"{RESULTS}/figures/{{figure}}.{{format}}",
+            figure=FIGURES,
+            format=["svg", "png"],
+        ),
     log:
         f"{RESULTS}/logs/figures.log",
     conda:

@@ -5,14 +5,14 @@ rule replay_intervention:
         profiles=upstream("replay", "profiles"),
     output:
         artifact("replay"),
-    params:
-        options=options("replay"),
-        label=label("replay"),
     log:
         f"{RESULTS}/logs/replay/{{key}}.log",
     conda:
         "../envs/fca.yaml"
     threads: config["passes"]["threads"]
+    params:
+        options=options("replay"),
+        label=label("replay"),
     message:
         "replay {params.label}"
     shell:

@@ -57,6 +57,8 @@ class Argument:
 
 @dataclass(frozen=True)
 class Declaration:
+    """A stage's arguments and what its docstrings say."""
+
     arguments: tuple[Argument, ...]
     summary: str
     description: str
@@ -139,8 +141,8 @@ def make(stage: str, arguments: Mapping[str, Any], store: Store, expected: str |
     for argument in declaration(stage).arguments:
         if argument.role == marks.READ:
             value = values.get(argument.name)
-            many = value if argument.many else [value]
-            folders = tuple(folder_of(store, argument.option, one) for one in many)
+            names = list(value or ()) if argument.many else [value]
+            folders = tuple(folder_of(store, argument.option, name) for name in names)
             values[argument.name] = folders if argument.many else folders[0]
         elif argument.role == marks.RESUME:
             values[argument.name] = store.resume_folder(own)

@@ -14,9 +14,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from fca.binding import STAGES, Argument, declaration, make
 from fca.artifacts.parameters import RESUME
 from fca.artifacts.store import Store
+from fca.binding import STAGES, Argument, declaration, make
 from fca.errors import FcaError
 
 STORE = Path("results/store")

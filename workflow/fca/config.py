@@ -44,6 +44,11 @@ def explain(error: ValidationError) -> str:
     if error.validator == "enum":
         possible = ", ".join(map(str, error.validator_value))
         return f"{where} is {error.instance!r}; possible: {possible}"
+    path = list(error.absolute_schema_path)
+    if error.validator == "const" and "dependentSchemas" in path:
+        option = path[path.index("dependentSchemas") + 1]
+        found = error.instance
+        return f"{where} is {found!r}, but {option!r} is an option of kind {error.validator_value!r}"
     return f"{where or 'the whole'}: {error.message}"
 
 

@@ -14,8 +14,8 @@ from fca.artifacts.external import Digests
 from fca.artifacts.store import MANIFEST, Store
 from fca.binding import options, recipe
 from fca.errors import FcaError
-from fca.output.names import FIGURES
 from fca.networks.kinds import BLOCKS, STATIC
+from fca.output.names import FIGURES
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,9 @@ class Plan:
         self.models.append(found)
 
         def record(split: str) -> str:
-            return self._add("coefficients", f"{label}, {split}", model=model, inputs=inputs, split=split, **passes)
+            return self._add(
+                "coefficients", f"{label}, {split}", model=model, inputs=inputs, split=split, **passes
+            )
 
         artifacts["evaluation"] = evaluation = record("evaluation")
         if entry["kind"] in STATIC:
@@ -201,5 +203,3 @@ class Plan:
             beside.write_text(text)
             beside.replace(path)
         return path
-
-

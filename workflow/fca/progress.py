@@ -38,7 +38,12 @@ def progress(
         if now - shown >= EVERY or (count + done == total and shown > started):
             shown = now
             line = tqdm.format_meter(
-                count + done, total, now - started, prefix=label, initial=done,
-                bar_format=LINE.replace("{desc}: ", "{desc}"), postfix=note() or None,
+                count + done,
+                total,
+                now - started,
+                prefix=f"{label}: ",
+                initial=done,
+                bar_format=LINE.replace("{desc}: ", "{desc}"),
+                postfix=note() or None,
             )
             print(line, file=sys.stderr, flush=True)

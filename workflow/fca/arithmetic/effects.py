@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 
@@ -40,9 +40,7 @@ class Bootstrap:
     confidence: float = 0.95
     seed: int = 0
 
-    def interval(
-        self, statistic: Callable[..., NDArray], *sums: NDArray, value: float
-    ) -> Estimate:
+    def interval(self, statistic: Callable[..., NDArray], *sums: NDArray, value: float) -> Estimate:
         """BCa interval of statistic(*sums), paired over units; sums are arrays [unit].
 
         statistic takes arrays [..., unit] and reduces the last axis. With fewer than two units
@@ -79,7 +77,7 @@ class Bootstrap:
 def by_document(values: NDArray, documents: NDArray) -> NDArray[np.float64]:
     """Sums of values [input] over each document's inputs, [document]."""
     group = np.unique(documents, return_inverse=True)[1]
-    return np.bincount(group, weights=np.asarray(values, dtype=np.float64))
+    return np.bincount(group, weights=np.asarray(values, dtype=np.float64)).astype(np.float64)
 
 
 def effects(
@@ -124,19 +122,18 @@ def effects(
     return table
 
 
-def over_seeds(values: NDArray, confidence: float = 0.95) -> dict[str, float | int | None]:
+def over_seeds(values: ArrayLike, confidence: float = 0.95) -> dict[str, float | int | None]:
     """n, mean, standard deviation and t interval over independently trained models.
 
     With one seed the deviation and the interval are undefined (None).
     """
-    values = np.asarray(values, dtype=np.float64)
-    n = len(values)
-    summary: dict[str, float | int | None] = {"n": n, "mean": float(values.mean())}
+    models = np.asarray(values, dtype=np.float64)
+    n, mean = len(models), float(models.mean())
+    summary: dict[str, float | int | None] = {"n": n, "mean": mean}
     if n < 2:
         return summary | {"sd": None, "low": None, "high": None}
-    sd = float(values.std(ddof=1))
+    sd = float(models.std(ddof=1))
     half = float(stats.t.ppf((1 + confidence) / 2, n - 1)) * sd / n**0.5
-    mean = float(values.mean())
     return summary | {"sd": sd, "low": mean - half, "high": mean + half}
 
 

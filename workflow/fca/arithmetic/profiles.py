@@ -30,9 +30,7 @@ def static(values: NDArray, kept: frozenset[str]) -> NDArray[np.float64]:
     The axes before the last two (inputs) are kept: callers pass means over inputs, or, for
     oracles, the inputs themselves.
     """
-    over = tuple(
-        axis for axis, factor in ((-2, "token"), (-1, "layer")) if factor not in kept
-    )
+    over = tuple(axis for axis, factor in ((-2, "token"), (-1, "layer")) if factor not in kept)
     values = np.asarray(values, dtype=np.float64)
     if not over:
         return values

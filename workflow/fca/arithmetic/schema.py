@@ -22,9 +22,7 @@ VARIABLES = {
     "coefficients": Variable(
         ("input", "token", "coefficient"), "float32", "1", "what the controllers emitted, live"
     ),
-    "nll": Variable(
-        ("input", "target"), "float32", "nats", "live loss of each predicted token"
-    ),
+    "nll": Variable(("input", "target"), "float32", "nats", "live loss of each predicted token"),
     "tokens": Variable(("input", "token"), "int32", "id", "the inputs"),
     "document": Variable(("input",), "int64", "id", "the document an input is a window of"),
     "offset": Variable(("input",), "int64", "tokens", "where the window starts in the document"),
@@ -32,10 +30,6 @@ VARIABLES = {
     "layer": Variable(("coefficient",), "int64", "index", "depth of the site, from 0"),
     "channel": Variable(("coefficient",), "int64", "index", "running number within the layer"),
     "site": Variable(("coefficient",), "str", "path", "the controller's module"),
-    "replayed_nll": Variable(
-        ("repeat", "input", "target"), "float32", "nats", "loss under replay, as nll"
-    ),
-    "mean": Variable(
-        ("token", "coefficient"), "float64", "1", "mean of the coefficients over the inputs"
-    ),
+    "replayed_nll": Variable(("repeat", "input", "target"), "float32", "nats", "loss under replay, as nll"),
+    "mean": Variable(("token", "coefficient"), "float64", "1", "mean of the coefficients over the inputs"),
 }

@@ -29,7 +29,7 @@ class Decomposition:
         self.sizes = np.bincount(self.member)  # channels per layer
         self.inputs = 0
         self.shift: float | None = None
-        self.sum = np.zeros(0)  # [token, coefficient]
+        self.sum = np.zeros((0, 0))  # [token, coefficient]
         self.norms = {(depth, "input" in c, "token" in c): 0.0 for depth in DEPTHS for c in CROSSINGS}
 
     def add(self, chunk: NDArray) -> None:

@@ -58,9 +58,9 @@ def parse(text: str) -> tuple[str, frozenset[str]]:
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-                if isinstance(first.value.value, str):
-                    node.body = node.body[1:]  # the docstring
+            value = getattr(first, "value", None) if isinstance(first, ast.Expr) else None
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                node.body = node.body[1:]  # the docstring
     normal = ast.dump(tree, annotate_fields=False, include_attributes=False)
     mine = frozenset(name for name in found if name.split(".")[0] == PACKAGE)
     return hashlib.sha256(normal.encode()).hexdigest(), mine

@@ -58,6 +58,4 @@ def files_below(path: Path) -> list[tuple[str, Path]]:
     """The files of a folder with their relative names, or a single file with its name."""
     if path.is_file():
         return [(path.name, path)]
-    return [
-        (str(file.relative_to(path)), file) for file in sorted(path.rglob("*")) if file.is_file()
-    ]
+    return [(str(file.relative_to(path)), file) for file in sorted(path.rglob("*")) if file.is_file()]

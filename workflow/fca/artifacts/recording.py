@@ -19,6 +19,7 @@ from zarr.codecs import BloscCodec
 
 from fca.arithmetic.interventions import Labels
 from fca.arithmetic.schema import VARIABLES
+from fca.errors import FcaError
 
 COMPRESSOR = BloscCodec(cname="zstd", clevel=3, shuffle="bitshuffle")
 
@@ -33,7 +34,7 @@ def put(group: zarr.Group, name: str, values: NDArray, variable: str | None = No
         shape=values.shape,
         dtype="str" if text else values.dtype,
         dimension_names=dims,
-        chunks=values.shape if values.size else None,
+        chunks=values.shape if values.size else "auto",
         compressors=COMPRESSOR if not text else "auto",
         attributes={"units": spec.unit, "long_name": spec.meaning} if spec else {},
     )
@@ -65,6 +66,7 @@ class Writer:
         # xarray's convention: what a group lists here is opened as a coordinate
         labels = " ".join(["document", "offset", "target", *coordinates])
         self.group = zarr.create_group(path, attributes={**attributes, "coordinates": labels})
+        self.arrays: dict[str, zarr.Array] = {}
         put(self.group, "tokens", tokens.astype(np.int32))
         put(self.group, "document", document)
         put(self.group, "offset", offset)
@@ -80,7 +82,7 @@ class Writer:
 
     def _create(self, name: str, shape: tuple[int, ...], batch_size: int) -> None:
         spec = VARIABLES[name]
-        self.group.create_array(
+        self.arrays[name] = self.group.create_array(
             name,
             shape=shape,
             dtype=spec.dtype,
@@ -98,9 +100,9 @@ class Writer:
         self.pending = self.pool.submit(self._write, inputs, nll, coefficients)
 
     def _write(self, inputs: slice, nll: NDArray, coefficients: NDArray | None) -> None:
-        self.group["nll"][inputs] = nll
+        self.arrays["nll"][inputs] = nll
         if coefficients is not None:
-            self.group["coefficients"][inputs] = coefficients
+            self.arrays["coefficients"][inputs] = coefficients
 
     def close(self, attributes: Mapping[str, Any]) -> None:
         """Wait for the last write, raise what went wrong, and add what is known only now."""
@@ -114,21 +116,34 @@ class Writer:
 
 def open_recording(path: Path) -> xr.Dataset:
     """A recording with labels, lazily: one dask chunk per batch of inputs."""
-    batch = zarr.open_group(path, mode="r")["nll"].shards[0]
+    batch = shard(array(path, "nll"))
     dataset = xr.open_zarr(path, consolidated=False, chunks=None)
     large = [name for name in ("coefficients", "nll") if name in dataset]
     return dataset.assign({name: dataset[name].chunk(input=batch) for name in large})
 
 
+def shard(stored: zarr.Array) -> int:
+    """Inputs per shard: the batch that was written at once."""
+    return (stored.shards or stored.chunks)[0]
+
+
+def array(path: Path, name: str) -> zarr.Array:
+    """One array of a Zarr group, unread."""
+    found = zarr.open_group(path, mode="r")[name]
+    if not isinstance(found, zarr.Array):
+        raise FcaError(f"{path}: {name} is a group, not an array")
+    return found
+
+
 def reader(path: Path) -> Callable[[NDArray], NDArray]:
     """read(inputs) -> coefficients [len(inputs), token, coefficient], in that order."""
-    array = zarr.open_group(path, mode="r")["coefficients"]
+    stored = array(path, "coefficients")
 
     def read(inputs: NDArray) -> NDArray:
         inputs = np.asarray(inputs)
         if len(inputs) and (np.diff(inputs) == 1).all():
-            return array[int(inputs[0]) : int(inputs[-1]) + 1]
-        return array.oindex[inputs]
+            return np.asarray(stored[int(inputs[0]) : int(inputs[-1]) + 1])
+        return np.asarray(stored.oindex[inputs])
 
     return read
 

@@ -23,6 +23,8 @@ STDLIB_LEAVES_OUT = {"test", "tests", "idle_test", "site-packages", "__pycache__
 
 @dataclass(frozen=True)
 class Document:
+    """A text and a name that says where it came from."""
+
     name: str
     text: str
 
@@ -85,7 +87,7 @@ def _jsonl(name: str, path: Path, field: str) -> Iterator[Document]:
 
 def _open_text(path: Path) -> io.TextIOBase:
     if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8")  # type: ignore[return-value]
+        return gzip.open(path, "rt", encoding="utf-8")
     if path.suffix == ".zst":
         try:
             import zstandard

@@ -9,6 +9,8 @@ from fca.errors import FcaError
 
 
 class Tokenizer(Protocol):
+    """What the inputs stage needs of a tokenizer."""
+
     vocabulary: int
     separator: int  # the token put between documents of the training stream
 

@@ -15,6 +15,8 @@ from fca.networks.sites import Site
 
 @dataclass(frozen=True)
 class Config:
+    """Sizes of a dense Transformer."""
+
     vocabulary: int
     length: int  # longest sequence, tokens
     layers: int
@@ -121,10 +123,10 @@ def initialise(model: nn.Module, layers: int) -> None:
             nn.init.normal_(parameter, std=scale)
 
 
-def build(architecture: dict) -> nn.Module:
+def build(architecture: dict) -> Transformer:
     return Transformer(Config(**architecture))
 
 
-def sites(model: nn.Module) -> list[Site]:
+def sites(model: Transformer) -> list[Site]:
     """A dense model has no controller."""
     return []

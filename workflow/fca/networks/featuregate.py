@@ -21,6 +21,8 @@ from fca.networks.sites import Output, Site
 
 @dataclass(frozen=True)
 class Config(dense.Config):
+    """A dense Transformer's sizes and what its controllers see."""
+
     features: Literal["statistics", "residual"] = "statistics"
     gate_width: int = 32  # ASSUME: hidden units of the gate; small beside the block
 
@@ -42,9 +44,7 @@ def statistics_features(h: Tensor) -> Tensor:
     square = h.square().mean(-1).clamp_min(1e-12)  # clamped: an all-zero residual has no shape
     rms = square.sqrt()
     kurtosis = h.pow(4).mean(-1).clamp_min(1e-24) / square.square()
-    return torch.stack(
-        [rms.log(), h.mean(-1) / rms, h.abs().amax(-1) / rms, kurtosis.log()], dim=-1
-    )
+    return torch.stack([rms.log(), h.mean(-1) / rms, h.abs().amax(-1) / rms, kurtosis.log()], dim=-1)
 
 
 class Gate(nn.Module):
@@ -52,9 +52,7 @@ class Gate(nn.Module):
 
     def __init__(self, config: Config):
         super().__init__()
-        self.features = {"statistics": statistics_features, "residual": residual_features}[
-            config.features
-        ]
+        self.features = {"statistics": statistics_features, "residual": residual_features}[config.features]
         inputs = 4 if config.features == "statistics" else config.width
         self.hidden = nn.Linear(inputs, config.gate_width)
         self.out = nn.Linear(config.gate_width, 1)
@@ -76,14 +74,15 @@ class GatedBlock(dense.Block):
         return h + g * self.feed_forward(self.feed_forward_norm(h))
 
 
-def build(architecture: dict) -> nn.Module:
+def build(architecture: dict) -> dense.Transformer:
     model = dense.Transformer(Config(**architecture), GatedBlock)
     for block in model.blocks:
+        assert isinstance(block, GatedBlock)
         nn.init.kaiming_uniform_(block.gate.hidden.weight, a=5**0.5)
         nn.init.zeros_(block.gate.out.weight)
         nn.init.zeros_(block.gate.out.bias)
     return model
 
 
-def sites(model: nn.Module) -> list[Site]:
+def sites(model: dense.Transformer) -> list[Site]:
     return [Output(path=f"blocks.{layer}.gate", layer=layer) for layer in range(len(model.blocks))]

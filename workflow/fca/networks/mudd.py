@@ -85,7 +85,9 @@ class Mixer(nn.Module):
         # ASSUME: training starts at the plain Transformer: the dynamic part at 0 and the static
         # bias 1 on the newest source, as in the implementation the released weights come from.
         nn.init.zeros_(self.w2.weight)
-        self.bias = nn.Parameter(F.one_hot(torch.tensor(layer + 1), layer + 2).float().repeat(self.shape[0], 1))
+        self.bias = nn.Parameter(
+            F.one_hot(torch.tensor(layer + 1), layer + 2).float().repeat(self.shape[0], 1)
+        )
 
     def forward(self, x: Tensor) -> Tensor:  # [batch, token, dim]
         x = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps)
@@ -122,17 +124,12 @@ class Attention(nn.Module):
         first, second = x[..., :turned].float().chunk(2, dim=-1)
         cosine = self.cosine[: x.shape[1], None].float()
         sine = self.sine[: x.shape[1], None].float()
-        rotated = torch.cat(
-            [first * cosine - second * sine, second * cosine + first * sine], dim=-1
-        )
+        rotated = torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
         return torch.cat([rotated.type_as(x), x[..., turned:]], dim=-1)
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         heads = (self.config.n_head, self.config.head_dim)
-        q, k, v = (
-            w(x).unflatten(-1, heads)
-            for w, x in ((self.wq, query), (self.wk, key), (self.wv, value))
-        )
+        q, k, v = (w(x).unflatten(-1, heads) for w, x in ((self.wq, query), (self.wk, key), (self.wv, value)))
         if self.config.use_qk_norm:
             q, k = self.q_norm(q), self.k_norm(k)
         q, k, v = (x.transpose(1, 2) for x in (self.rotate(q), self.rotate(k), v))
@@ -184,6 +181,8 @@ class Layer(nn.Module):
 
 
 class Mudd(nn.Module):
+    """Layers that read four mixed streams, a mixer after each, and an output layer of its own."""
+
     def __init__(self, config: Config):
         super().__init__()
         self.config = config
@@ -205,7 +204,7 @@ class Mudd(nn.Module):
         return self.output(self.norm(streams[-1]))
 
 
-def build(architecture: dict) -> nn.Module:
+def build(architecture: dict) -> Mudd:
     """A model from the published config.json, or from the sizes that all kinds here share."""
     if "layers" in architecture:
         shared = architecture
@@ -227,7 +226,7 @@ def rename(name: str) -> str:
     return re.sub(r"^dynamic_dense\.", "mixers.", name)
 
 
-def sites(model: nn.Module) -> list[Site]:
+def sites(model: Mudd) -> list[Site]:
     config = model.config
     return [
         Output(

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from fca.errors import FcaError
 from fca.networks.capture import Capture
+from fca.networks.loss import run, token_nll
 from fca.networks.playback import Playback
 from fca.networks.sites import Form, Site
 
@@ -40,26 +40,6 @@ def batches(inputs: int, batch_size: int) -> list[slice]:
 
 def device_of(model: nn.Module) -> torch.device:
     return next((p.device for p in model.parameters()), torch.device("cpu"))
-
-
-def run(model: nn.Module, tokens: Tensor) -> Tensor:
-    """Logits [batch, token, vocabulary] of a model that returns them bare or as `.logits`."""
-    output = model(tokens)
-    return output if isinstance(output, Tensor) else output.logits
-
-
-def token_nll(logits: Tensor, tokens: Tensor, rows: int = 8192) -> Tensor:
-    """Loss of each predicted token, float32 nats, [batch, token - 1].
-
-    Computed in slices of `rows` tokens, since float32 logits of a large vocabulary would be
-    the largest tensor of the whole pass.
-    """
-    flat, targets = logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten()
-    parts = [
-        F.cross_entropy(flat[a : a + rows].float(), targets[a : a + rows], reduction="none")
-        for a in range(0, len(flat), rows)
-    ]
-    return torch.cat(parts).view(tokens.shape[0], tokens.shape[1] - 1)
 
 
 def digest(logits: Tensor) -> str:
@@ -90,9 +70,7 @@ def _finite(nll: Tensor, inputs: slice) -> np.ndarray:
 
 
 @torch.inference_mode()
-def record(
-    model: nn.Module, sites: Sequence[Site], tokens: np.ndarray, batch_size: int
-) -> Iterator[Batch]:
+def record(model: nn.Module, sites: Sequence[Site], tokens: np.ndarray, batch_size: int) -> Iterator[Batch]:
     """Run the unperturbed model and yield what its controllers emitted.
 
     Raises FcaError for sites never called, changing shape between batches, or not finite.
@@ -103,7 +81,8 @@ def record(
         ids = torch.from_numpy(tokens[inputs].astype(np.int64)).to(device)
         if not sites:
             logits = run(model, ids)
-            coefficients, forms = None, []
+            coefficients = None
+            forms: list[list[Form]] = []
         else:
             with Capture(model, sites) as capture:
                 logits = run(model, ids)

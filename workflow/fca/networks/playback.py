@@ -4,7 +4,7 @@ The controllers' `forward` is replaced on the module instance, never the module 
 blocks read their controllers' attributes. Everything is put back when the context closes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
@@ -61,12 +61,10 @@ class Playback:
             for parameter in module.parameters(recurse=False)
         }
         self.descendants = [m for top in disabled for m in top.modules() if m is not top]
-        self.parameters = [
-            p for top in disabled for p in top.parameters() if id(p) not in elsewhere
-        ]
+        self.parameters = [p for top in disabled for p in top.parameters() if id(p) not in elsewhere]
         self.watch = ParameterWatch(self.parameters) if watched else None
         self.handles: list = []
-        self.replaced: list[tuple[nn.Module, object]] = []
+        self.replaced: list[tuple[nn.Module, Callable | None]] = []
 
     def __enter__(self) -> "Playback":
         try:
@@ -112,9 +110,7 @@ class Playback:
 
         def forward(*args, **kwargs):
             if not queue:
-                raise ProofError(
-                    f"site {site.path!r} was called more often in the replay than when recorded"
-                )
+                raise ProofError(f"site {site.path!r} was called more often in the replay than when recorded")
             return site.playback(module, counted, queue.pop(0), args, kwargs)
 
         return forward
@@ -130,8 +126,7 @@ class Playback:
                 start += form.channels
         if start != coefficients.shape[-1]:
             raise ProofError(
-                f"{coefficients.shape[-1]} coefficients per token to play back, "
-                f"the sites take {start}"
+                f"{coefficients.shape[-1]} coefficients per token to play back, the sites take {start}"
             )
 
     def finish(self) -> None:
@@ -141,9 +136,7 @@ class Playback:
             self.watch.operations = 0
         for site, queue in zip(self.sites, self.queues):
             if queue:
-                raise ProofError(
-                    f"site {site.path!r}: {len(queue)} recorded calls were not played back"
-                )
+                raise ProofError(f"site {site.path!r}: {len(queue)} recorded calls were not played back")
         if self.controller_runs:
             raise ProofError(
                 f"a controller ran during playback ({self.controller_runs} calls or operations); "
@@ -154,5 +147,3 @@ class Playback:
 def stays_live(sites: Sequence[Site]) -> list[str]:
     """Paths of the sites whose module has to run in playback, for the report."""
     return [site.path for site in sites if site.runs_in_playback]
-
-

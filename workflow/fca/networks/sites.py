@@ -132,8 +132,7 @@ def coordinates(sites: Sequence[Site], forms: Sequence[Sequence[Form]]) -> dict[
             for name, values in site.labels.items():
                 if len(values) != n:
                     raise FcaError(
-                        f"site {site.path!r}: label {name!r} names {len(values)} channels, "
-                        f"the output has {n}"
+                        f"site {site.path!r}: label {name!r} names {len(values)} channels, the output has {n}"
                     )
             start = filled.get(site.layer, 0)
             filled[site.layer] = start + n

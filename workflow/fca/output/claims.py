@@ -26,7 +26,7 @@ def claims(results: Results) -> dict[str, Any]:
 
 def uncontrolled(models: Sequence[Model]) -> dict[str, Any]:
     """A model without controllers: nothing to audit, its loss for comparison."""
-    none = {"verdict": "no controller, nothing to audit"}
+    none = dict.fromkeys(("verdict", "statement"), "no controller, nothing to audit")
     return {
         "kind": models[0].kind,
         "seeds": [m.seed for m in models],
@@ -99,22 +99,35 @@ def shares(table: pd.DataFrame) -> dict[str, float]:
     return grouped
 
 
-def variation(tables: Sequence[pd.DataFrame], models: Sequence[Model], conventions: Mapping) -> dict[str, Any]:
+def variation(
+    tables: Sequence[pd.DataFrame], models: Sequence[Model], conventions: Mapping
+) -> dict[str, Any]:
     by_model = [shares(table) for table in tables]
-    found = {f"share_{k}": across([{"value": s[k]} for s in by_model]) for k in ("static", "position", "input")}
+    found = {
+        f"share_{k}": across([{"value": s[k]} for s in by_model]) for k in ("static", "position", "input")
+    }
     deviation = across([{"value": m.json("variance", "summary.json")["deviation"]} for m in models])
     threshold = conventions["variation"]
     if found["share_input"]["value"] >= threshold:
-        verdict = "vary with the input"
+        verdict = "they vary with the input"
     elif found["share_position"]["value"] >= threshold:
-        verdict = "vary with the position only"
+        verdict = "they vary with the position only"
     else:
-        verdict = "are static"
+        verdict = "they are static"
     numbers = ", ".join(
         f"{100 * found[f'share_{k}']['value']:.1f} % {word}"
-        for k, word in (("input", "with the input"), ("position", "with the position"), ("static", "by layer alone"))
+        for k, word in (
+            ("input", "with the input"),
+            ("position", "with the position"),
+            ("static", "by layer alone"),
+        )
     )
-    return {"verdict": f"coefficients {verdict}: of their variance {numbers}", "deviation": deviation, **found}
+    return {
+        "verdict": verdict,
+        "statement": f"{verdict}: of their variance {numbers}",
+        "deviation": deviation,
+        **found,
+    }
 
 
 def dependence(models: Sequence[Model], conventions: Mapping[str, float]) -> dict[str, Any]:
@@ -127,19 +140,24 @@ def dependence(models: Sequence[Model], conventions: Mapping[str, float]) -> dic
     on_input = above(found["cross_input_penalty"], conventions["dependence"])
     on_token = above(found["token_shuffle_penalty"], conventions["dependence"])
     enough = above(found["layer_mean_retention"], conventions["static_enough"])
-    words = {True: "depends", False: "does not depend", None: "is undecided"}
+    needs = {
+        True: "needs each {} own coefficients",
+        False: "does not need each {} own coefficients",
+        None: "undecided whether it needs each {} own coefficients",
+    }
     static = {
         True: "a static layerwise profile does as well",
         False: "a static layerwise profile falls short",
         None: "whether a static layerwise profile does as well is undecided",
     }
-    verdict = (
-        f"{words[on_input]} on the input ({nats(found['cross_input_penalty'])}), "
-        f"{words[on_token]} on the token ({nats(found['token_shuffle_penalty'])}); "
-        f"{static[enough]} (retention {percent(found['layer_mean_retention'])})"
+    parts = (
+        (needs[on_input].format("input's"), "another input's", nats(found["cross_input_penalty"])),
+        (needs[on_token].format("token's"), "tokens shuffled", nats(found["token_shuffle_penalty"])),
+        (static[enough], "retention", percent(found["layer_mean_retention"])),
     )
     return {
-        "verdict": verdict,
+        "verdict": "; ".join(words for words, _, _ in parts),
+        "statement": "; ".join(f"{words} ({what} {value})" for words, what, value in parts),
         "depends_on_input": on_input,
         "depends_on_token": on_token,
         "static_enough": enough,
@@ -164,14 +182,16 @@ def execution(tables: Sequence[pd.DataFrame], conventions: Mapping[str, float]) 
     latency = across([{"value": number(x["ratio_to_dense"])} for x in live])
     threshold = conventions["execution"]
     saved = max(1 - executed["value"], 1 - flops["value"] if flops["value"] is not None else 0.0)
-    verdict = "executes less" if saved >= threshold else "executes everything"
+    verdict = "less is executed" if saved >= threshold else "everything is executed"
     against = (
-        f", {100 * flops['value']:.1f} % of the dense model's FLOPs in {100 * latency['value']:.0f} % of its time"
+        f", {100 * flops['value']:.1f} % of the dense model's FLOPs "
+        f"in {100 * latency['value']:.0f} % of its time"
         if flops["value"] is not None and latency["value"] is not None
         else ", no dense model of the same backbone to compare with"
     )
     return {
-        "verdict": f"{verdict}: {100 * executed['value']:.1f} % of its blocks per token{against}",
+        "verdict": verdict,
+        "statement": f"{verdict}: {100 * executed['value']:.1f} % of its blocks per token{against}",
         "executes_less": saved >= threshold,
         "blocks_executed_share": executed,
         "flops_ratio_to_dense": flops,

@@ -64,7 +64,14 @@ def figures(results: Results) -> list[dict[str, str]]:
         svg = (results.folder / "figures" / f"{name}.svg").read_bytes()
         plot = import_module(f"fca.output.plots.{name}")
         uri = "data:image/svg+xml;base64," + base64.b64encode(svg).decode()
-        found.append({"name": name, "title": plot.__doc__.splitlines()[0], "caption": plot.CAPTION, "uri": uri})
+        found.append(
+            {
+                "name": name,
+                "title": (plot.__doc__ or name).splitlines()[0],
+                "caption": plot.CAPTION,
+                "uri": uri,
+            }
+        )
     return found
 
 
@@ -123,10 +130,12 @@ def print_summary(index: Path) -> None:
     results = Results(index)
     claims = claims_of(results)
     for name, claim in claims["models"].items():
-        n = len(claim["seeds"])
-        print(f"\n{name} ({n} seed{'s' if n > 1 else ''}, live loss {claim['live_nll']['value']:.3f} nats per token)")
+        seeds = f"{len(claim['seeds'])} seed" + ("s" if len(claim["seeds"]) > 1 else "")
+        print(f"\n{name} ({seeds}, live loss {claim['live_nll']['value']:.3f} nats per token)")
         for question in ("variation", "dependence", "execution"):
-            print(f"  {question:<11} {claim[question]['verdict']}")
-    held = all(proofs[p] for c in claims["models"].values() for proofs in c["proofs"].values() for p in PROOFS)
+            print(f"  {question:<11} {claim[question]['statement']}")
+    held = all(
+        proofs[p] for c in claims["models"].values() for proofs in c["proofs"].values() for p in PROOFS
+    )
     print(f"\nproofs: {'all hold' if held else 'NOT all hold'}")
     print(f"report: {results.folder / 'report.html'}")

@@ -92,7 +92,9 @@ class Results:
     def table(self, artifact: str) -> pd.DataFrame:
         """The stage's CSV of all audited models: model, kind, seed and the stage's columns."""
         frames = [
-            model.frame(artifact, f"{artifact}.csv").assign(model=model.name, kind=model.kind, seed=model.seed)
+            model.frame(artifact, f"{artifact}.csv").assign(
+                model=model.name, kind=model.kind, seed=model.seed
+            )
             for model in self.audited
         ]
         if not frames:

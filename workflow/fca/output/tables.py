@@ -36,7 +36,7 @@ def families(effects: pd.DataFrame) -> pd.DataFrame:
             if None in values:
                 summary: dict = {"n": len(values), **dict.fromkeys(("mean", "sd", "low", "high"))}
             else:
-                summary = over_seeds(values)
+                summary = over_seeds([v for v in values if v is not None])
             shown = {k: "undefined" if v is None else v for k, v in summary.items()}
             rows.append({"model": model, "intervention": intervention, "quantity": quantity, **shown})
     return pd.DataFrame(rows)

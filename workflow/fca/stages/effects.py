@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from fca.arithmetic.effects import Bootstrap, effects as estimate_effects, tidy
+from fca.arithmetic.effects import Bootstrap, tidy
+from fca.arithmetic.effects import effects as estimate_effects
 from fca.artifacts.parameters import Read
 from fca.artifacts.recording import open_recording
 from fca.errors import ProofError
@@ -59,7 +60,8 @@ def effects(
             "repeat_sd": of_repeats.std(ddof=1) if len(of_repeats) > 1 else "undefined",
         }
     table = tidy(estimate_effects(losses, documents, Bootstrap(resamples, confidence, seed)))
-    table = table.join(pd.DataFrame(rows).T, on="intervention")
+    for column in ("repeats", "repeat_sd"):
+        table[column] = [rows[name][column] for name in table["intervention"]]
     table.to_csv(into / "effects.csv", index=False)
     live = recording["nll"].values.mean(axis=1, dtype=np.float64)
     frame = pd.DataFrame({"document": documents, "live": live, **losses})

@@ -11,16 +11,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-import zarr
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fca.arithmetic.profiles import profile
 from fca.artifacts.parameters import Device, Read, Threads
-from fca.artifacts.recording import open_recording, reader
+from fca.artifacts.recording import array, open_recording, reader
 from fca.networks.checkpoint import load_checkpoint
 from fca.networks.cost import counted_blocks, flops, peak_bytes
-from fca.networks.passes import run
+from fca.networks.loss import run
 from fca.networks.playback import Playback
 from fca.networks.sites import Form
 from fca.progress import progress
@@ -53,7 +52,7 @@ def execution(
     forms = [[Form(f["token"], tuple(f["shape"]), f["dtype"]) for f in calls] for calls in facts["forms"]]
     tokens = torch.from_numpy(recording["tokens"].values[:batch_size].astype(np.int64)).to(device)
     own = reader(evaluation / "recording.zarr")(np.arange(len(tokens)))
-    mean = zarr.open_group(profiles / "profiles.zarr", mode="r")["mean"][...]
+    mean = np.asarray(array(profiles / "profiles.zarr", "mean")[...])
     constant = np.broadcast_to(profile("layer_mean", mean), own.shape)
 
     def played(values: NDArray) -> Callable[[], Tensor]:

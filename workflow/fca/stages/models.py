@@ -17,7 +17,7 @@ from fca.artifacts.parameters import Device, Read, Resume, Threads
 from fca.errors import FcaError
 from fca.networks.checkpoint import save_checkpoint
 from fca.networks.kinds import module
-from fca.networks.passes import run, token_nll
+from fca.networks.loss import run, token_nll
 from fca.progress import progress
 
 SAVE_EVERY = 200  # steps between the states that a killed training goes on from
@@ -48,7 +48,9 @@ def models(
     """
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
-    accelerator = Accelerator(cpu=device == "cpu", mixed_precision="bf16" if precision == "bfloat16" else "no")
+    accelerator = Accelerator(
+        cpu=device == "cpu", mixed_precision="bf16" if precision == "bfloat16" else "no"
+    )
     facts = json.loads((inputs / "inputs.json").read_text())
     length = facts["length"]
     architecture = {"vocabulary": facts["vocabulary"], "length": length, **architecture}

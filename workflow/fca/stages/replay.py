@@ -11,18 +11,18 @@ from pathlib import Path
 import numpy as np
 import torch
 import xarray as xr
-import zarr
 from numpy.typing import NDArray
 
 from fca.arithmetic.interventions import draw, is_random
 from fca.arithmetic.multiset import fingerprint
 from fca.arithmetic.profiles import ORACLES, PROFILES, oracle, profile
-from fca.artifacts.parameters import Device, Read, Threads
-from fca.artifacts.recording import labels_of, open_recording, reader
+from fca.artifacts.parameters import Device, Read
+from fca.artifacts.recording import array, labels_of, open_recording, reader
 from fca.artifacts.store import processor
 from fca.errors import FcaError, ProofError, Undefined
 from fca.networks.checkpoint import load_checkpoint
-from fca.networks.passes import batches, replay as replay_batches
+from fca.networks.passes import batches
+from fca.networks.passes import replay as replay_batches
 from fca.networks.playback import stays_live
 from fca.networks.sites import Form
 from fca.progress import progress
@@ -64,9 +64,11 @@ def replay(
         "multisets_kept": None,
     }
     try:
-        assignments = [] if is_static(intervention) else [
-            draw(intervention, labels_of(recording), seed + repeat) for repeat in range(draws)
-        ]
+        assignments = (
+            []
+            if is_static(intervention)
+            else [draw(intervention, labels_of(recording), seed + repeat) for repeat in range(draws)]
+        )
     except Undefined as reason:
         write_proofs(into, proofs | {"undefined": str(reason)})
         return
@@ -115,7 +117,7 @@ def static_source(intervention: str, profiles: Path, read, inputs: int) -> Sourc
     """Coefficients of a static profile or of an oracle, batch by batch."""
     if intervention in ORACLES:
         return lambda batch: oracle(intervention, read(np.arange(batch.start, batch.stop)))
-    mean = zarr.open_group(profiles / "profiles.zarr", mode="r")["mean"][...]
+    mean = np.asarray(array(profiles / "profiles.zarr", "mean")[...])
     expected = read(np.arange(1)).shape[1:]
     if mean.shape != expected:
         raise FcaError(f"the profile is {mean.shape} [token, coefficient], the recording {expected}")

@@ -8,11 +8,10 @@ import json
 from pathlib import Path
 
 import numpy as np
-import zarr
 
 from fca.arithmetic.variance import Decomposition
 from fca.artifacts.parameters import Read
-from fca.artifacts.recording import open_recording
+from fca.artifacts.recording import array, open_recording, shard
 from fca.progress import progress
 
 
@@ -20,16 +19,16 @@ def variance(into: Path, *, evaluation: Read) -> None:
     """Decompose the variance of the coefficients exactly, in one pass over the batches."""
     recording = open_recording(evaluation / "recording.zarr")
     layers = recording["layer"].values
-    array = zarr.open_group(evaluation / "recording.zarr", mode="r")["coefficients"]
-    inputs, tokens, _ = array.shape
+    stored = array(evaluation / "recording.zarr", "coefficients")
+    inputs, tokens, _ = stored.shape
     decomposition = Decomposition(layers)
     names, member = np.unique(layers, return_inverse=True)
     to_layer = np.eye(len(names))[member] / np.bincount(member)  # [coefficient, layer]
     first = np.zeros((tokens, len(names)))
     second = np.zeros((tokens, len(names)))
-    size = array.shards[0]
+    size = shard(stored)
     for start in progress(range(0, inputs, size), "decompose variance"):
-        chunk = np.asarray(array[start : start + size], dtype=np.float64)
+        chunk = np.asarray(stored[start : start + size], dtype=np.float64)
         decomposition.add(chunk)
         by_layer = chunk @ to_layer
         first += by_layer.sum(axis=0)
@@ -40,9 +39,9 @@ def variance(into: Path, *, evaluation: Read) -> None:
     np.savez(into / "maps.npz", layer=names, mean=mean.T, deviation=deviation.T)
     summary = {
         "mean": decomposition.mean,
-        "deviation": float(np.sqrt(max(decomposition.total, 0.0) / array.size)),
+        "deviation": float(np.sqrt(max(decomposition.total, 0.0) / stored.size)),
         "inputs": inputs,
         "tokens": tokens,
-        "coefficients_per_token": array.shape[2],
+        "coefficients_per_token": stored.shape[2],
     }
     (into / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")

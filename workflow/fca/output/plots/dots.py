@@ -42,7 +42,16 @@ def draw(axes: Axes, rows: pd.DataFrame, place: int, quantity: str, scale: float
         if value is None:
             if turn == 0:
                 middle = axes.get_yaxis_transform()
-                axes.text(0.98, place, "undefined", ha="right", va="center", fontsize=8, color="#7b8794", transform=middle)
+                axes.text(
+                    0.98,
+                    place,
+                    "undefined",
+                    ha="right",
+                    va="center",
+                    fontsize=8,
+                    color="#7b8794",
+                    transform=middle,
+                )
             continue
         if low is not None and high is not None:
             axes.plot([scale * low, scale * high], [y, y], color=colour, linewidth=1.6, alpha=0.75)

@@ -31,7 +31,12 @@ def draw(results: Results) -> Figure:
                 panels[1].barh(y, flops, height=0.24, color=COLOURS[turn])
                 latency(panels[2], row, y, COLOURS[turn])
     for axes, label in zip(
-        panels, ("blocks executed per token,\n% of blocks present", "FLOPs per token,\n% of dense", "latency,\n% of dense")
+        panels,
+        (
+            "blocks executed per token,\n% of blocks present",
+            "FLOPs per token,\n% of dense",
+            "latency,\n% of dense",
+        ),
     ):
         axes.axvline(100, color="#1f2933", linestyle=":", linewidth=1)
         axes.set_xlabel(label)

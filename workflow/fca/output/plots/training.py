@@ -21,7 +21,9 @@ def draw(results: Results) -> Figure:
             if path.is_file():
                 curve = model.frame("models", "training.csv")
                 smooth = curve["loss"].rolling(10, min_periods=1).mean()
-                axes.plot(curve["tokens"], smooth, color=colours[name], linewidth=1.2, label=None if turn else name)
+                axes.plot(
+                    curve["tokens"], smooth, color=colours[name], linewidth=1.2, label=None if turn else name
+                )
     axes.set_xlabel("tokens seen")
     axes.set_ylabel("loss, nats per token")
     if axes.lines:

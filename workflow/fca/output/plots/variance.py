@@ -27,14 +27,29 @@ def draw(results: Results) -> Figure:
             width = 100 * float(share.get(term, 0.0))
             axes.barh(place, width, left=start, color=colours[term], edgecolor="white", linewidth=0.4)
             if width > 6:
-                axes.text(start + width / 2, place, f"{width:.0f}", ha="center", va="center", color="white", fontsize=8)
+                axes.text(
+                    start + width / 2,
+                    place,
+                    f"{width:.0f}",
+                    ha="center",
+                    va="center",
+                    color="white",
+                    fontsize=8,
+                )
             start += width
     axes.set_yticks(range(len(models)), [f"{m.name}, seed {m.seed}" for m in models])
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
     axes.set_xlabel("share of variance, %")
     handles = [plt.Rectangle((0, 0), 1, 1, color=colours[t]) for t in order]
-    axes.legend(handles, [t.replace(":", " × ") for t in order], ncols=4, loc="lower left", bbox_to_anchor=(0, 1.02), fontsize=8)
+    axes.legend(
+        handles,
+        [t.replace(":", " by ") for t in order],
+        ncols=4,
+        loc="lower left",
+        bbox_to_anchor=(0, 1.02),
+        fontsize=8,
+    )
     return figure
 
 

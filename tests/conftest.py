@@ -1,0 +1,40 @@
+"""Tiny random models and coefficient arrays; nothing here needs a network or more than a second."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from fca.networks import dense, featuregate, mudd
+
+ARCHITECTURE = {"vocabulary": 50, "length": 16, "layers": 3, "width": 16, "heads": 2}
+
+
+def build(kind: str) -> nn.Module:
+    """A model whose controllers depend on their input, as trained ones do."""
+    torch.manual_seed(0)
+    model = {"dense": dense, "featuregate": featuregate, "mudd": mudd}[kind].build(dict(ARCHITECTURE))
+    for name, parameter in model.named_parameters():
+        if "gate.out" in name or ".w2.weight" in name:
+            nn.init.normal_(parameter, std=0.5)
+    return model.eval().requires_grad_(False)
+
+
+@pytest.fixture
+def featuregate_model() -> nn.Module:
+    return build("featuregate")
+
+
+@pytest.fixture
+def mudd_model() -> nn.Module:
+    return build("mudd")
+
+
+@pytest.fixture
+def tokens() -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 50, size=(10, 16))
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)

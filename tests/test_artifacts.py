@@ -1,0 +1,258 @@
+"""Keys change when and only when content does; artifacts exist whole or not at all."""
+
+import json
+import os
+import stat
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from fca.artifacts.clean import remove, unreferenced
+from fca.artifacts.code import code_digest, imports, parse
+from fca.artifacts.external import Digests, files_below
+from fca.artifacts.keys import Recipe, digest
+from fca.artifacts.recording import Writer, open_recording, reader
+from fca.artifacts.store import Store
+from fca.binding import STAGES, declaration, options, recipe
+from fca.errors import FcaError
+
+RECIPE = Recipe("profiles", {"a": 1}, {"calibration": "coefficients/abc"}, {}, "code")
+
+
+# --------------------------------------------------------------------- keys
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Recipe("variance", {"a": 1}, {"calibration": "coefficients/abc"}, {}, "code"),
+        Recipe("profiles", {"a": 2}, {"calibration": "coefficients/abc"}, {}, "code"),
+        Recipe("profiles", {"a": 1}, {"calibration": "coefficients/abd"}, {}, "code"),
+        Recipe("profiles", {"a": 1}, {"calibration": "coefficients/abc"}, {"x": "1"}, "code"),
+        Recipe("profiles", {"a": 1}, {"calibration": "coefficients/abc"}, {}, "edited"),
+    ],
+)
+def test_each_part_of_a_recipe_counts(other):
+    assert other.key != RECIPE.key
+
+
+def test_order_of_parameters_does_not_count():
+    assert digest({"a": 1, "b": [1, 2]}) == digest({"b": [1, 2], "a": 1})
+    assert digest({"b": [1, 2]}) != digest({"b": [2, 1]})
+
+
+def test_comments_docstrings_and_formatting_do_not_count():
+    plain = "def f(x):\n    return x + 1\n"
+    dressed = (
+        '"""Module."""\n\n# why\ndef f(x):\n    """Doc."""\n    return (x\n            + 1)  # because\n'
+    )
+    assert parse(plain)[0] == parse(dressed)[0]
+    assert parse(plain)[0] != parse(plain.replace("1", "2"))[0]
+
+
+def test_digest_follows_imports_inside_the_package():
+    assert "fca.arithmetic.effects" in imports("fca.stages.effects")
+    assert "fca.networks.sites" in imports("fca.networks.capture")
+    assert code_digest("fca.stages.effects") != code_digest("fca.stages.variance")
+
+
+def test_runtime_arguments_do_not_count(tmp_path):
+    digests = Digests(tmp_path / "memory")
+    arguments = {
+        "model": "models/a",
+        "inputs": "inputs/b",
+        "split": "evaluation",
+        "batch_size": 2,
+        "precision": "float32",
+    }
+    plain = recipe("coefficients", arguments, digests)
+    assert recipe("coefficients", arguments | {"device": "cuda", "threads": 4}, digests).key == plain.key
+    assert recipe("coefficients", arguments | {"batch_size": 3}, digests).key != plain.key
+    with pytest.raises(FcaError, match=r"missing \['split'\]"):
+        recipe("coefficients", {k: v for k, v in arguments.items() if k != "split"}, digests)
+    with pytest.raises(FcaError, match=r"unknown \['splits'\]"):
+        recipe("coefficients", arguments | {"splits": 1}, digests)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_declarations_match_the_functions(stage):
+    """What is read from the source is what Python sees."""
+    import inspect
+    from importlib import import_module
+
+    signature = inspect.signature(getattr(import_module(f"fca.stages.{stage}"), stage))
+    keywords = [p for p in signature.parameters.values() if p.kind == p.KEYWORD_ONLY]
+    assert [a.name for a in declaration(stage).arguments] == [p.name for p in keywords]
+    for argument, parameter in zip(declaration(stage).arguments, keywords, strict=True):
+        if parameter.default is not parameter.empty:
+            assert argument.default == parameter.default
+
+
+def test_options_quote_for_a_shell():
+    found = options("inputs", {"corpus": "text", "source": "my texts/*.txt", "split": {"training": 1.0}})
+    assert "--source 'my texts/*.txt'" in found
+    assert """--split '{"training": 1.0}'""" in found
+
+
+def test_file_digests_are_remembered_and_noticed(tmp_path):
+    file, memory = tmp_path / "corpus.txt", tmp_path / "memory.json"
+    file.write_text("one")
+    digests = Digests(memory)
+    first = digests.of_files(files_below(file))
+    digests.save()
+    assert Digests(memory).known
+    file.write_text("two")
+    os.utime(file, ns=(1, 1))
+    assert Digests(memory).of_files(files_below(file)) != first
+    memory.write_text("{broken")
+    file.write_text("one")
+    assert Digests(memory).of_files(files_below(file)) == first
+
+
+# -------------------------------------------------------------------- store
+
+
+def fill(folder: Path) -> None:
+    (folder / "data.txt").write_text("content")
+
+
+def test_published_artifacts_verify(tmp_path):
+    store = Store(tmp_path)
+    artifact = store.publish(RECIPE, fill)
+    manifest = artifact.manifest()
+    assert manifest["key"] == RECIPE.key == artifact.path.name
+    assert manifest["recipe"]["parameters"] == {"a": 1}
+    assert {"python", "numpy", "fca"} <= manifest["versions"].keys()
+    assert artifact.damage() == []
+    (artifact.path / ".snakemake_timestamp").touch()
+    assert artifact.damage() == []
+    (artifact.path / "data.txt").write_text("changed")
+    (artifact.path / "more.txt").write_text("added")
+    assert sorted(artifact.damage()) == ["data.txt: changed", "more.txt: not in the manifest"]
+
+
+def test_a_failed_stage_leaves_nothing(tmp_path):
+    def fail(folder: Path) -> None:
+        fill(folder)
+        raise RuntimeError("half way")
+
+    store = Store(tmp_path)
+    with pytest.raises(RuntimeError, match="half way"):
+        store.publish(RECIPE, fail)
+    assert list((tmp_path / "profiles").iterdir()) == []
+
+
+def test_an_artifact_is_found_instead_of_made_again(tmp_path):
+    store = Store(tmp_path)
+    store.publish(RECIPE, fill)
+    store.publish(RECIPE, lambda folder: pytest.fail("made again"))
+
+
+def test_two_runs_at_once_leave_one_whole_artifact(tmp_path):
+    store, both = Store(tmp_path), threading.Barrier(2)
+
+    def slow(folder: Path) -> None:
+        fill(folder)
+        both.wait(timeout=10)  # both are inside before either publishes
+
+    threads = [threading.Thread(target=store.publish, args=(RECIPE, slow)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [a.damage() for a in store.artifacts()] == [[]]
+    assert store.unfinished() == []
+
+
+def test_modes_follow_the_umask(tmp_path):
+    before = os.umask(0o002)
+    try:
+        artifact = Store(tmp_path).publish(RECIPE, fill)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(artifact.path.stat().st_mode) == 0o775
+    assert stat.S_IMODE((artifact.path / "data.txt").stat().st_mode) == 0o664
+
+
+def test_find_by_the_beginning_of_a_key(tmp_path):
+    store = Store(tmp_path)
+    artifact = store.publish(RECIPE, fill)
+    assert store.find(RECIPE.key[:6]).path == artifact.path
+    with pytest.raises(FcaError, match="names 0 artifacts"):
+        store.find("zzz")
+
+
+def test_gc_keeps_what_an_index_needs_and_its_sources(tmp_path):
+    store = Store(tmp_path / "store")
+    source = store.publish(Recipe("coefficients", {"n": 1}, {}, {}, ""), fill)
+    needed = store.publish(Recipe("profiles", {}, {"calibration": source.name}, {}, ""), fill)
+    loose = store.publish(Recipe("profiles", {"other": 1}, {}, {}, ""), fill)
+    index = tmp_path / "index.json"
+    index.write_text(json.dumps({"models": [{"artifacts": {"profiles": needed.name}}]}))
+    doomed = unreferenced(store, [index])
+    assert doomed == [loose.path]
+    remove(doomed)
+    assert {a.name for a in store.artifacts()} == {source.name, needed.name}
+    with pytest.raises(FcaError, match="nothing was removed"):
+        unreferenced(store, [tmp_path / "missing.json"])
+
+
+# --------------------------------------------------------------- recordings
+
+
+@pytest.fixture
+def recording(tmp_path, rng):
+    coefficients = rng.normal(size=(10, 6, 3)).astype(np.float32)
+    nll = rng.random((10, 5)).astype(np.float32)
+    path = tmp_path / "recording.zarr"
+    writer = Writer(
+        path,
+        inputs=10,
+        batch_size=4,
+        tokens=np.arange(60).reshape(10, 6),
+        document=np.arange(10) // 2,
+        offset=np.zeros(10, np.int64),
+        token_axis=6,
+        coordinates={"layer": np.arange(3), "channel": np.zeros(3, int), "site": np.array(["a", "b", "c"])},
+        attributes={"batch_size": 4},
+    )
+    for start in range(0, 10, 4):
+        part = slice(start, min(start + 4, 10))
+        writer.write(part, nll[part], coefficients[part])
+    writer.close({"logits_sha256": ["x"]})
+    return path, coefficients, nll
+
+
+def test_recordings_open_with_labels(recording):
+    path, coefficients, nll = recording
+    opened = xr.open_zarr(path, consolidated=False)
+    assert {"layer", "channel", "site", "document", "offset", "target"} <= set(opened.coords)
+    assert opened["coefficients"].dims == ("input", "token", "coefficient")
+    assert np.array_equal(opened["coefficients"].values, coefficients)
+    assert np.array_equal(opened["nll"].values, nll)
+    assert opened["site"].values.tolist() == ["a", "b", "c"]
+    assert opened.attrs["logits_sha256"] == ["x"]
+    assert opened["nll"].attrs["units"] == "nats"
+    assert open_recording(path)["coefficients"].chunks[0] == (4, 4, 2)
+
+
+def test_readers_read_any_inputs_in_any_order(recording):
+    path, coefficients, _ = recording
+    read = reader(path)
+    for inputs in ([0, 1, 2], [9, 0, 4, 4], [3], []):
+        assert np.array_equal(read(np.array(inputs, dtype=int)), coefficients[inputs])
+
+
+def test_one_file_per_batch(recording):
+    path, _, _ = recording
+    assert len([f for f in (path / "coefficients").rglob("*") if f.is_file() and f.name != "zarr.json"]) == 3
+
+
+def test_bfloat16_is_exact_in_float32():
+    import torch
+
+    values = torch.randn(1000).bfloat16()
+    assert torch.equal(torch.from_numpy(values.float().numpy()).bfloat16(), values)

@@ -1,0 +1,148 @@
+"""The config: what is wrong is named, with what is possible; overlays plan what they say."""
+
+import copy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fca.config import check, load
+from fca.errors import FcaError
+from fca.plan import Plan
+
+ROOT = Path(__file__).resolve().parents[1]
+SCHEMA = ROOT / "workflow/schemas/config.schema.yaml"
+ANALYSES = sorted((ROOT / "analyses").glob("*.yaml"))
+
+
+@pytest.fixture
+def config(tmp_path):
+    return load(ROOT / "config.yaml") | {"store": str(tmp_path / "store")}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (["interventons"], [], "unknown key 'interventons'; did you mean 'interventions'?"),
+        (["inputs", "lenght"], 3, "unknown key 'inputs.lenght'; did you mean 'length'?"),
+        (["models", 0, "featurs"], "x", "unknown key 'models.0.featurs'; did you mean 'features'?"),
+        (["models", 0, "kind"], "densest", "models.0.kind is 'densest'; possible: dense, featuregate, mudd"),
+        (["inputs", "length"], "long", "inputs.length: 'long' is not of type 'integer'"),
+        (["repeats"], 0, "repeats: 0 is less than the minimum of 1"),
+        (["training", "precision"], "float8", "training.precision is 'float8'; possible: float32, bfloat16"),
+        (
+            ["models", 0, "features"],
+            "residual",
+            "models.0.kind is 'dense', but 'features' is an option of kind 'featuregate'",
+        ),
+        (["analysis"], "../elsewhere", "analysis: '../elsewhere' does not match"),
+    ],
+)
+def test_mistakes_are_explained(config, path, value, message):
+    changed = copy.deepcopy(config)
+    inner = changed
+    for part in path[:-1]:
+        inner = inner[part]
+    inner[path[-1]] = value
+    with pytest.raises(FcaError) as error:
+        check(changed, SCHEMA)
+    assert message in str(error.value)
+
+
+def test_missing_keys_are_named(config):
+    del config["inputs"]["tokenizer"]
+    with pytest.raises(FcaError, match=r"missing key 'inputs.tokenizer'"):
+        check(config, SCHEMA)
+
+
+def test_same_names_are_refused(config):
+    config["models"][1]["name"] = "dense"
+    with pytest.raises(FcaError, match="models.name must differ"):
+        Plan(config)
+
+
+@pytest.mark.parametrize("analysis", ANALYSES, ids=lambda p: p.stem)
+def test_ready_analyses_are_valid(analysis):
+    check(load(ROOT / "config.yaml", analysis), SCHEMA)
+
+
+def test_paper_has_the_papers_sizes(tmp_path):
+    """Parameters counted from the shapes: 76M and 504M with GPT-2's vocabulary."""
+    import torch
+
+    from fca.networks import featuregate
+
+    config = load(ROOT / "config.yaml", ROOT / "analyses/paper.yaml")
+    plan = Plan(config | {"store": str(tmp_path)})
+    jobs = [j for j in plan.jobs.values() if j.stage == "models" and j.arguments["kind"] == "featuregate"]
+    counts = {}
+    for job in jobs:
+        with torch.device("meta"):
+            model = featuregate.build({"vocabulary": 50257, "length": 1024, **job.arguments["architecture"]})
+        size = sum(p.numel() for p in model.parameters()) // 1_000_000
+        counts[size] = counts.get(size, 0) + 1
+    assert counts == {76: 7, 504: 3}
+
+
+def keys(plan):
+    return {job.label + " " + job.stage: job.key for job in plan.jobs.values()}
+
+
+def test_names_do_not_count_and_seeds_do(config):
+    plan = Plan(config)
+    assert keys(Plan(config | {"analysis": "other"})) == keys(plan)
+    other = Plan(config | {"seed": 1})
+    same = {j for j in plan.jobs if j in other.jobs}
+    assert {j.split("/")[0] for j in same} == {"inputs", "models", "coefficients", "profiles", "variance"}
+
+
+def test_a_new_intervention_changes_its_own_replays_and_effects_only(config):
+    plan = Plan(config)
+    more = Plan(config | {"interventions": [*config["interventions"], "input_token_mean"]})
+    new = [job for name, job in more.jobs.items() if name not in plan.jobs]
+    assert {(j.stage, j.arguments.get("intervention")) for j in new} == {
+        ("replay", "input_token_mean"),
+        ("effects", None),
+    }
+    gone = [job.stage for name, job in plan.jobs.items() if name not in more.jobs]
+    assert set(gone) == {"effects"}
+
+
+EDITS = {
+    "stages/coefficients.py": {"coefficients", "profiles", "replay", "variance", "effects", "execution"},
+    "stages/variance.py": {"variance"},
+    "arithmetic/effects.py": {"effects"},
+    "networks/playback.py": {"coefficients", "profiles", "replay", "variance", "effects", "execution"},
+    "networks/dense.py": {"models", "coefficients", "profiles", "replay", "variance", "effects", "execution"},
+}
+
+
+@pytest.mark.parametrize("module", EDITS)
+@pytest.mark.parametrize("edit", ["# a comment\n", "_EDITED = 1\n"], ids=["comment", "line"])
+def test_edits_change_the_keys_of_their_stage_and_below(tmp_path, module, edit):
+    import shutil
+
+    copied = shutil.copytree(ROOT / "workflow", tmp_path / "workflow")
+    code = (
+        "from pathlib import Path; from fca.config import load; from fca.plan import Plan; import fca;"
+        f"assert fca.__file__.startswith({str(tmp_path)!r});"
+        f"config = load(Path({str(ROOT / 'config.yaml')!r})) | {{'store': {str(tmp_path / 'store')!r}}};"
+        "print('\\n'.join(Plan(config).jobs))"
+    )
+
+    def plan():
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONPATH": str(copied), "PATH": ""},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return set(done.stdout.split())
+
+    before = plan()
+    file = copied / "fca" / module
+    file.write_text(file.read_text() + edit)
+    changed = {name.split("/")[0] for name in plan() - before}
+    assert changed == (set() if edit.startswith("#") else EDITS[module])

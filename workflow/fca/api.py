@@ -1,0 +1,172 @@
+"""In: any torch module that maps token ids to logits. Out: an audit in a notebook, no workflow.
+
+sites = fca.find_sites(model, "blocks.*.gate")
+record = fca.capture(model, sites, tokens)
+replay = fca.replay(model, sites, tokens, fca.cross_input(record, seed=0))
+float(replay.nll.mean() - record.nll.mean())  # the penalty, nats per token
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from torch import nn
+
+from fca.arithmetic.interventions import Labels, draw
+from fca.arithmetic.profiles import ORACLES, oracle, profile
+from fca.errors import FcaError
+from fca.networks.passes import check_tokens, record
+from fca.networks.passes import replay as replay_batches
+from fca.networks.playback import stays_live
+from fca.networks.sites import Form, Site, coordinates
+
+
+def capture(
+    model: nn.Module,
+    sites: Sequence[Site],
+    tokens: Any,
+    batch_size: int | None = None,
+    documents: Sequence[int] | None = None,
+) -> xr.Dataset:
+    """Run the unperturbed model and record what its controllers emit.
+
+    tokens: integers [input, token]. batch_size: inputs per pass (all at once by default); replay
+    uses the same, since batch composition changes results in the last digits. documents [input]:
+    which document each input comes from (by default each its own); donors are never of the same.
+    Returns coefficients [input, token, coefficient], nll [input, target] in nats, tokens.
+    """
+    if not sites:
+        raise FcaError("no sites to capture; see fca.find_sites")
+    ids = check_tokens(tokens)
+    size = batch_size or len(ids)
+    owners = np.arange(len(ids)) if documents is None else np.asarray(documents)
+    if owners.shape != (len(ids),):
+        raise FcaError(f"documents: {len(ids)} inputs need {len(ids)} ids, found shape {owners.shape}")
+    with evaluating(model):
+        found = list(record(model, sites, ids, size))
+    coefficients = np.concatenate([b.coefficients for b in found if b.coefficients is not None])
+    labels = coordinates(sites, found[0].forms)
+    return xr.Dataset(
+        {
+            "coefficients": (("input", "token", "coefficient"), coefficients),
+            "nll": (("input", "target"), np.concatenate([b.nll for b in found])),
+            "tokens": (("input", "token"), ids)
+            if coefficients.shape[1] == ids.shape[1]
+            else (("input", "position"), ids),
+        },
+        coords={
+            "document": ("input", owners),
+            "target": np.arange(1, ids.shape[1]),
+            **{name: ("coefficient", values) for name, values in labels.items()},
+        },
+        attrs={
+            "batch_size": size,
+            "forms": [[asdict(form) for form in calls] for calls in found[0].forms],
+            "logits_sha256": [b.logits_sha256 for b in found],
+        },
+    )
+
+
+def replay(model: nn.Module, sites: Sequence[Site], tokens: Any, coefficients: xr.DataArray) -> xr.Dataset:
+    """Run the model, its controllers disabled, on given coefficients.
+
+    coefficients: what an intervention returns, [input, token, coefficient] or a static
+    [token, coefficient]. Returns nll [input, target] in nats; attributes controller_runs (0 or a
+    ProofError), logits_sha256 per batch, and still_running, the sites whose module has to run.
+    """
+    ids = check_tokens(tokens)
+    facts = coefficients.attrs
+    if "forms" not in facts:
+        raise FcaError("the coefficients lost their attributes; pass what an fca intervention returns")
+    forms = [[Form(f["token"], tuple(f["shape"]), f["dtype"]) for f in calls] for calls in facts["forms"]]
+    values = np.asarray(coefficients.values, dtype=np.float32)
+    if values.ndim == 2:
+        values = np.broadcast_to(values, (len(ids), *values.shape))
+    if len(values) != len(ids):
+        raise FcaError(f"{len(values)} inputs of coefficients for {len(ids)} inputs of tokens")
+    with evaluating(model):
+        passes = replay_batches(model, sites, forms, ids, lambda inputs: values[inputs], facts["batch_size"])
+        found = list(passes)
+    return xr.Dataset(
+        {"nll": (("input", "target"), np.concatenate([b.nll for b in found]))},
+        coords={"target": np.arange(1, ids.shape[1])},
+        attrs={
+            "controller_runs": found[-1].controller_runs,
+            "logits_sha256": [b.logits_sha256 for b in found],
+            "still_running": stays_live(sites),
+        },
+    )
+
+
+class evaluating:
+    """Puts a model into evaluation mode and back: dropout would make a replay differ."""
+
+    def __init__(self, model: nn.Module):
+        self.model, self.modes = model, {m: m.training for m in model.modules()}
+
+    def __enter__(self) -> None:
+        self.model.eval()
+
+    def __exit__(self, *exception) -> None:
+        for module, training in self.modes.items():
+            module.training = training
+
+
+def reassign(record: xr.Dataset, intervention: str, seed: int = 0) -> xr.DataArray:
+    """The recorded coefficients, reassigned: any name or names joined by +, drawn from a seed."""
+    values = record["coefficients"].values
+    labels = Labels(record["document"].values, values.shape[1], record["layer"].values)
+    drawn = draw(intervention, labels, seed)
+    return like(record, drawn.gather(lambda inputs: values[inputs], np.arange(len(values))), intervention)
+
+
+def correct(record: xr.Dataset) -> xr.DataArray:
+    """The recorded coefficients as they are."""
+    return reassign(record, "correct")
+
+
+def cross_input(record: xr.Dataset, seed: int = 0) -> xr.DataArray:
+    """Every input gets the coefficients of an input from another document, token by token."""
+    return reassign(record, "cross_input", seed)
+
+
+def token_shuffle(record: xr.Dataset, seed: int = 0) -> xr.DataArray:
+    """One random permutation of the tokens per input, the same for all coefficients."""
+    return reassign(record, "token_shuffle", seed)
+
+
+def layer_shuffle(record: xr.Dataset, seed: int = 0) -> xr.DataArray:
+    """One random derangement of the layers, where all have the same channels."""
+    return reassign(record, "layer_shuffle", seed)
+
+
+def static(calibration: xr.Dataset, name: str) -> xr.DataArray:
+    """A static profile [token, coefficient] from a calibration record, or an oracle of a record.
+
+    name: global_mean, layer_mean, token_mean, layer_token_mean; oracles (which need the evaluation
+    record itself): input_mean, input_layer_mean, input_token_mean.
+    """
+    if name in ORACLES:
+        return like(calibration, oracle(name, calibration["coefficients"].values), name)
+    mean = calibration["coefficients"].mean("input", dtype="float64").values
+    return like(calibration, profile(name, mean), name)
+
+
+def global_mean(calibration: xr.Dataset) -> xr.DataArray:
+    """One number for everything."""
+    return static(calibration, "global_mean")
+
+
+def layer_mean(calibration: xr.Dataset) -> xr.DataArray:
+    """The static layerwise profile: the mean of each coefficient over inputs and tokens."""
+    return static(calibration, "layer_mean")
+
+
+def like(record: xr.Dataset, values: np.ndarray, intervention: str) -> xr.DataArray:
+    """Values with the record's labels, and with what replay needs to know."""
+    dims = ("input", "token", "coefficient")[-values.ndim :]
+    labels = {k: v for k, v in record.coords.items() if v.dims == ("coefficient",)}
+    facts = {k: record.attrs[k] for k in ("forms", "batch_size")}
+    return xr.DataArray(values, dims=dims, coords=labels, attrs={**facts, "intervention": intervention})
