@@ -61,6 +61,48 @@ def check_tokens(tokens) -> np.ndarray:
     return array
 
 
+def check_padding(model: nn.Module, tokens: np.ndarray) -> None:
+    """Refuse padded inputs: without a mask the padding would be read as text."""
+    padding = getattr(getattr(model, "config", None), "pad_token_id", None)
+    if padding is None:
+        return
+    for side, column in (("left", 0), ("right", -1)):
+        padded = np.flatnonzero(tokens[:, column] == padding)
+        if len(padded):
+            raise FcaError(
+                f"input {padded[0]} is padded on the {side} (token {padding}); inputs must be text of "
+                "one length, so cut them shorter instead"
+            )
+
+
+def check_independence(
+    model: nn.Module,
+    sites: Sequence[Site],
+    first: Tensor,
+    together: Tensor,
+    forms: Sequence[Sequence[Form]],
+) -> None:
+    """Refuse a site whose output for an input depends on which others are in the batch.
+
+    ASSUME: up to 1 % of the coefficients' spread is rounding (batch composition changes results
+    by about 3e-6, and a token may then take another expert); what is coupled differs by far more.
+    """
+    with Capture(model, sites) as capture:
+        run(model, first)
+        alone, _ = capture.take(*first.shape)
+    start = 0
+    for site, calls in zip(sites, forms):
+        stop = start + sum(form.channels for form in calls)
+        a, b = alone[..., start:stop], together[..., start:stop]
+        spread = (b - b.mean()).abs().mean() + 1e-3 * b.abs().mean()
+        if (a - b).abs().mean() > 0.01 * spread:
+            raise FcaError(
+                f"site {site.path!r}: its output for an input depends on the others in the batch; "
+                "use passes.batch_size 1 or another site"
+            )
+        start = stop
+
+
 def _finite(nll: Tensor, inputs: slice) -> np.ndarray:
     values = nll.cpu().numpy()
     bad = ~np.isfinite(values).all(axis=1)
@@ -76,6 +118,7 @@ def record(model: nn.Module, sites: Sequence[Site], tokens: np.ndarray, batch_si
     Raises FcaError for sites never called, changing shape between batches, or not finite.
     """
     device = device_of(model)
+    check_padding(model, tokens)
     known: list[list[Form]] | None = None
     for inputs in batches(len(tokens), batch_size):
         ids = torch.from_numpy(tokens[inputs].astype(np.int64)).to(device)
@@ -90,8 +133,10 @@ def record(model: nn.Module, sites: Sequence[Site], tokens: np.ndarray, batch_si
             if known is not None and forms != known:
                 changed = next(s.path for s, a, b in zip(sites, known, forms) if a != b)
                 raise FcaError(f"site {changed!r}: its output changed shape between batches")
-            known = forms
             coefficients = captured.cpu().numpy()
+            if known is None and len(ids) > 1:
+                check_independence(model, sites, ids[:1], captured[:1], forms)
+            known = forms
         nll = _finite(token_nll(logits, ids), inputs)
         yield Batch(inputs, nll, digest(logits), coefficients, forms)
 

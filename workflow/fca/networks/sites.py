@@ -5,10 +5,12 @@ A site knows which part of a module's output is the coefficient, as an array
 """
 
 import difflib
+import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,22 +41,26 @@ class Site:
     """One place where a controller's output enters the network.
 
     path: dotted path of the controller's module. layer: 0-based depth. labels: names of the
-    channels, {coordinate: one value per channel}, beside their running number.
+    channels, {coordinate: one value per channel}, beside their running number. method: what is
+    replaced on the module instance.
     """
 
     path: str
     layer: int
     labels: Mapping[str, Sequence] = field(default_factory=dict)
+    method = "forward"
 
-    #: True where the module has to run even in playback, since only part of its output is replaced
+    #: True where the module has to run even in playback, since only part of it is replaced
     runs_in_playback = False
 
-    def coefficient(self, output) -> Tensor:
-        """The part of the module's output that is coefficient."""
+    def coefficient(self, module: nn.Module, output: Any, args: tuple, kwargs: dict) -> Tensor:
+        """The part of a call that is coefficient."""
         raise NotImplementedError
 
-    def playback(self, module: nn.Module, original, coefficient: Tensor, args, kwargs):
-        """What the module returns instead when `coefficient` is played back."""
+    def playback(
+        self, module: nn.Module, original: Callable, coefficient: Tensor, args: tuple, kwargs: dict
+    ) -> Any:
+        """What the call returns instead when `coefficient` is played back."""
         raise NotImplementedError
 
 
@@ -62,7 +68,7 @@ class Site:
 class Output(Site):
     """The module's whole output is the coefficient."""
 
-    def coefficient(self, output) -> Tensor:
+    def coefficient(self, module, output, args, kwargs) -> Tensor:
         if not isinstance(output, Tensor):
             raise FcaError(
                 f"site {self.path!r}: the module returns a {type(output).__name__}, not a tensor; "
@@ -84,13 +90,59 @@ class Slice(Site):
     positions: tuple[int, ...] = ()
     runs_in_playback = True
 
-    def coefficient(self, output) -> Tensor:
+    def coefficient(self, module, output, args, kwargs) -> Tensor:
         return output[..., list(self.positions)]
 
     def playback(self, module, original, coefficient, args, kwargs):
         output = original(*args, **kwargs).clone()
         output[..., list(self.positions)] = coefficient
         return output
+
+
+@dataclass(frozen=True)
+class Inside(Site):
+    """The module consumes its coefficients itself; `adapter` takes its forward apart.
+
+    adapter.coefficients(module, output, *args) gives them; adapter.forward(module, coefficients,
+    *args) must return exactly what the module does, which the identity proof checks.
+    """
+
+    adapter: Any = None
+
+    def coefficient(self, module, output, args, kwargs) -> Tensor:
+        return self.adapter.coefficients(module, output, *args, **kwargs)
+
+    def playback(self, module, original, coefficient, args, kwargs):
+        return self.adapter.forward(module, coefficient, *args, **kwargs)
+
+
+@dataclass(frozen=True)
+class Function(Site):
+    """A function kept on the module is called with the coefficient as one of its arguments.
+
+    The function is content and runs in playback; what computed the argument runs too, in vain.
+    """
+
+    method: str = "forward"
+    argument: str = ""
+    runs_in_playback = True
+
+    def _bound(self, function: Callable, args: tuple, kwargs: dict) -> inspect.BoundArguments:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        if self.argument not in bound.arguments:
+            found = ", ".join(bound.arguments)
+            raise FcaError(
+                f"site {self.path!r}: {self.method} has no argument {self.argument!r}; it has {found}"
+            )
+        return bound
+
+    def coefficient(self, module, output, args, kwargs) -> Tensor:
+        return self._bound(getattr(module, self.method), args, kwargs).arguments[self.argument]
+
+    def playback(self, module, original, coefficient, args, kwargs):
+        bound = self._bound(original, args, kwargs)
+        bound.arguments[self.argument] = coefficient
+        return original(*bound.args, **bound.kwargs)
 
 
 def to_channels(output: Tensor, batch: int, token: int, path: str) -> tuple[Tensor, Form]:
@@ -112,10 +164,14 @@ def to_channels(output: Tensor, batch: int, token: int, path: str) -> tuple[Tens
 
 
 def from_channels(coefficients: Tensor, form: Form) -> Tensor:
-    """[batch, token, channel] in the shape and precision of the module's output."""
+    """[batch, token, channel] in the shape and precision of the module's output.
+
+    Contiguous as the module's output was: kernels for strided tensors round differently.
+    """
     batch, token = coefficients.shape[:2]
     lead = {"axis": (batch, token), "flat": (batch * token,), "none": (batch,)}[form.token]
-    return coefficients.reshape(*lead, *form.shape).to(getattr(torch, form.dtype))
+    shaped = coefficients.reshape(*lead, *form.shape).to(getattr(torch, form.dtype))
+    return shaped.contiguous()
 
 
 def coordinates(sites: Sequence[Site], forms: Sequence[Sequence[Form]]) -> dict[str, np.ndarray]:
