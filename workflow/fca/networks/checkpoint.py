@@ -126,7 +126,8 @@ def fill(model: nn.Module, weights: dict[str, Tensor], folder: Path) -> None:
         if names:
             shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
             raise FcaError(f"{folder}: the checkpoint {problem} parameters {shown}")
-    model.load_state_dict(weights)
+    # assigned, not copied: a checkpoint is in memory once
+    model.load_state_dict(weights, assign=True)
 
 
 def save_checkpoint(folder: Path, kind: str, architecture: dict, model: nn.Module) -> None:

@@ -5,6 +5,7 @@ The controllers' `forward` is replaced while the context is open and put back wh
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import wraps
 
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
@@ -92,6 +93,7 @@ class Playback:
 
     def _player(self, site: Site, module: nn.Module, queue: list[Tensor]) -> Callable[[Callable], Callable]:
         def wrap(original: Callable) -> Callable:
+            @wraps(original)  # sites look at its signature
             def counted(*args, **kwargs):
                 if not site.runs_in_playback:
                     self.controller_runs += 1
