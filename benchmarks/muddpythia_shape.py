@@ -1,8 +1,9 @@
 """The MUDD audit at the full shape of MUDDPythia-1.4B, with random weights, on a CPU.
 
-Writes a sharded checkpoint in the released format into FOLDER (about 3 GB), then audits it through the workflow on a few short inputs, and prints sizes, time and the
-largest memory of any process. Two runs: the first writes, the second audits, so that the
-memory of writing is not counted.
+Writes a sharded checkpoint in the released format into FOLDER (about 3 GB), then audits it
+through the workflow on a few short inputs, and prints sizes, time and the largest memory of any
+process. Two runs: the first writes, the second audits, so that the memory of writing is not
+counted.
 
     python benchmarks/muddpythia_shape.py FOLDER
 """
@@ -34,7 +35,11 @@ SHAPE = {
 OVERLAY = """
 analysis: muddpythia-shape
 store: {folder}/store
-inputs: {{length: 128, calibration: 4, evaluation: 4, split: {{training: 0.0, calibration: 0.5, evaluation: 0.5}}}}
+inputs:
+  length: 128
+  calibration: 4
+  evaluation: 4
+  split: {{training: 0.0, calibration: 0.5, evaluation: 0.5}}
 models: [{{name: mudd-1.4B, kind: mudd, checkpoint: {folder}/checkpoint}}]
 passes: {{batch_size: 2, threads: {threads}}}
 interventions: [cross_input, token_shuffle, global_mean, layer_mean]

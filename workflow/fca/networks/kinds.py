@@ -26,8 +26,11 @@ IMPORTED: dict[str, str] = {
     "python": "fca.networks.python",
 }
 KINDS = TRAINED | IMPORTED
-#: kinds without a controller: nothing to replay
-STATIC = frozenset({"dense", "rezero"})
+#: kinds without a controller, and what there is to say of them
+STATIC = {
+    "dense": "no controller, nothing to audit",
+    "rezero": "static parameters, the same for every input: nothing to audit",
+}
 
 
 def module(kind: str) -> ModuleType:

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from fca.arithmetic.effects import over_seeds
+from fca.networks.kinds import STATIC
 from fca.output.results import Model, Results, number
 
 Number = dict[str, Any]  # value, low, high (None where undefined), n, interval
@@ -26,7 +27,7 @@ def claims(results: Results) -> dict[str, Any]:
 
 def uncontrolled(models: Sequence[Model]) -> dict[str, Any]:
     """A model without controllers: nothing to audit, its loss for comparison."""
-    none = dict.fromkeys(("verdict", "statement"), "no controller, nothing to audit")
+    none = dict.fromkeys(("verdict", "statement"), STATIC[models[0].kind])
     return {
         "kind": models[0].kind,
         "seeds": [m.seed for m in models],
