@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from fca.errors import FcaError
-from fca.networks.sites import Form, Site, submodule, to_channels
+from fca.networks.paths import submodule
+from fca.networks.sites import Form, Site, to_channels
 from fca.networks.swap import swapped
 
 

@@ -7,8 +7,9 @@ from torch import nn
 
 from fca.errors import FcaError
 from fca.networks.families import select
+from fca.networks.paths import layer_of, matching, submodule
 from fca.networks.routing import softened
-from fca.networks.sites import Function, Output, Site, Slice, layer_of, matching, submodule
+from fca.networks.sites import Function, Output, Site, Slice
 
 
 def choose(model: nn.Module, wanted: Mapping[str, Any], own: Sequence[Site] = ()) -> list[Site]:

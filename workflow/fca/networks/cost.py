@@ -12,7 +12,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from fca.networks.sites import submodule
+from fca.networks.paths import submodule
 
 Run = Callable[[], Tensor]
 

@@ -12,8 +12,9 @@ from torch import nn
 
 from fca.errors import FcaError
 from fca.networks.adapters import HyperConnection
+from fca.networks.paths import layer_of
 from fca.networks.routing import ScoresRoute, SwitchRoute, TupleRoute
-from fca.networks.sites import Inside, Output, Site, Slice, layer_of
+from fca.networks.sites import Inside, Output, Site, Slice
 
 # models and modules of others: their attributes are not known to a type checker
 Make = Callable[[Any, Any, str, int], Site | None]

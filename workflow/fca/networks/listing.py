@@ -10,7 +10,8 @@ from fca.networks import huggingface, python
 from fca.networks.checkpoint import load_checkpoint
 from fca.networks.families import FAMILIES, known_sites, static_parameters
 from fca.networks.passes import check_tokens, record
-from fca.networks.sites import Site, nearest
+from fca.networks.paths import nearest
+from fca.networks.sites import Site
 
 TRIED_TOKENS = [[1, 2, 3, 4], [4, 3, 2, 1]]  # enough to see the shape of what sites emit
 

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from fca.errors import ProofError
-from fca.networks.sites import Form, Site, from_channels, submodule
+from fca.networks.paths import submodule
+from fca.networks.sites import Form, Site, from_channels
 from fca.networks.swap import swapped
 
 
