@@ -16,6 +16,16 @@ from fca.networks.families import known_sites, static_parameters
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vision.py"
 
 
+def build(name: str) -> nn.Module:
+    """Random weights; residual branches, which start at zero, are opened."""
+    torch.manual_seed(0)
+    model = timm.create_model(name, pretrained=False, num_classes=10).eval().requires_grad_(False)
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            nn.init.ones_(module.weight)
+    return model
+
+
 @pytest.mark.parametrize(
     ("name", "family"),
     [
@@ -28,12 +38,12 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vision.py"
     ],
 )
 def test_vision_family(name, family):
-    torch.manual_seed(0)
-    model = timm.create_model(name, pretrained=False, num_classes=10).eval().requires_grad_(False)
+    model = build(name)
     images = torch.randn(4, 3, 64, 64)
     sites = known_sites(model)[family]
     record = fca.capture(model, sites, images, batch_size=2)
     assert record.sizes["token"] == 1
+    assert record["layer"].values.max() == len({s.layer for s in sites}) - 1 > 0
     same = fca.replay(model, sites, images, fca.correct(record))
     assert same.attrs["logits_sha256"] == record.attrs["logits_sha256"]
     assert same.attrs["controller_runs"] == 0
@@ -45,11 +55,7 @@ def test_vision_family(name, family):
 
 
 def test_divergence_is_zero_only_for_equal_outputs():
-    torch.manual_seed(0)
-    model = timm.create_model("seresnet18", pretrained=False, num_classes=10).eval()
-    for module in model.modules():
-        if isinstance(module, nn.Conv2d):
-            nn.init.normal_(module.weight, std=0.2)
+    model = build("seresnet18")
     images = torch.randn(4, 3, 64, 64)
     sites = known_sites(model)["squeeze_excite"]
     record = fca.capture(model, sites, images)

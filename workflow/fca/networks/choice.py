@@ -7,9 +7,9 @@ from torch import nn
 
 from fca.errors import FcaError
 from fca.networks.families import select
-from fca.networks.paths import layer_of, matching, submodule
+from fca.networks.paths import submodule
 from fca.networks.routing import softened
-from fca.networks.sites import Function, Output, Site, Slice
+from fca.networks.sites import Function, Site, Slice, find_sites
 
 
 def choose(model: nn.Module, wanted: Mapping[str, Any], own: Sequence[Site] = ()) -> list[Site]:
@@ -21,9 +21,7 @@ def choose(model: nn.Module, wanted: Mapping[str, Any], own: Sequence[Site] = ()
     sites that the kind of model declares itself, which `auto` means where there are any.
     """
     if "pattern" in wanted:
-        sites = [
-            by_pattern(model, path, i, wanted) for i, path in enumerate(matching(model, wanted["pattern"]))
-        ]
+        sites = [by_pattern(model, site, wanted) for site in find_sites(model, wanted["pattern"])]
     elif own and wanted.get("family", "auto") == "auto":
         sites = list(own)
     else:
@@ -33,11 +31,11 @@ def choose(model: nn.Module, wanted: Mapping[str, Any], own: Sequence[Site] = ()
     return [softened(site) for site in sites] if wanted.get("soft") else sites
 
 
-def by_pattern(model: nn.Module, path: str, index: int, wanted: Mapping[str, Any]) -> Site:
-    layer = layer_of(path, index)
+def by_pattern(model: nn.Module, site: Site, wanted: Mapping[str, Any]) -> Site:
+    """The kind of site that the config asks for at a module that matched."""
     if "argument" in wanted:
-        return Function(path, layer, method=wanted.get("method", "forward"), argument=wanted["argument"])
-    site = Output(path, layer)
+        method = wanted.get("method", "forward")
+        return Function(site.path, site.layer, method=method, argument=wanted["argument"])
     return part(model, site, wanted["positions"]) if "positions" in wanted else site
 
 

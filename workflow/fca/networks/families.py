@@ -4,7 +4,7 @@ One declaration per family: where its modules are, how a site is made of one, an
 about execution. Paths and outputs were read from transformers 5.24 and timm 1.0.31.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from torch import nn
 
 from fca.errors import FcaError
 from fca.networks.adapters import HyperConnection
-from fca.networks.paths import layer_of
+from fca.networks.paths import layers_of
 from fca.networks.routing import ScoresRoute, SwitchRoute, TupleRoute
 from fca.networks.sites import Inside, Output, Site, Slice
 
@@ -41,14 +41,11 @@ class Family:
         kind = getattr(getattr(model, "config", None), "model_type", "")
         if self.types and kind not in self.types:
             return []
-        return list(self._found(model))
-
-    def _found(self, model: nn.Module) -> Iterator[Site]:
-        for path, module in model.named_modules():
-            if path and f".{path}".endswith(tuple(f".{end}" for end in self.ends)):
-                site = self.make(model, module, path, layer_of(path, 0))
-                if site is not None:
-                    yield site
+        ends = tuple(f".{end}" for end in self.ends)
+        found = [(path, m) for path, m in model.named_modules() if path and f".{path}".endswith(ends)]
+        layers = layers_of([path for path, _ in found])
+        made = (self.make(model, m, path, layer) for (path, m), layer in zip(found, layers))
+        return [site for site in made if site is not None]
 
 
 def setting(model: Any, module: Any, *names: str, default: Any = None) -> Any:
@@ -150,7 +147,7 @@ PARTICULAR_ROUTERS = ("switch_router", "llama4_router", "dbrx_router", "jetmoe_r
 
 #: parameters that look like coefficients but are the same for every input: nothing to audit
 STATIC_PARAMETERS = (
-    "layer_scale", "layerscale", "ls1.gamma", "ls2.gamma", "resweight", "skipinit", "skip_gain", "dwa",
+    "layer_scale", "layerscale", "resweight", "skipinit", "skip_gain", "dwa", "gamma",
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from torch import nn
@@ -25,10 +26,26 @@ def nearest(model: nn.Module, pattern: str) -> str:
     return ("did you mean " if close else "it has ") + ", ".join(map(repr, listed))
 
 
-def layer_of(path: str, otherwise: int) -> int:
-    """The first number in a dotted path: `blocks.3.gate` is at layer 3."""
-    number = re.search(r"(?:^|\.)(\d+)(?:\.|$)", path)
-    return int(number.group(1)) if number else otherwise
+def layers_of(paths: Sequence[str]) -> list[int]:
+    """The layer of each of a family's paths: the number in `model.layers.3.mlp.gate`.
+
+    Where paths differ in more than one number or name, as in `layer2.0.se.gate` or in an encoder
+    and a decoder, layers are counted in network order. Paths below one numbered module share it.
+    """
+    modules = [numbered(path) for path in paths]
+    stems = {module.rpartition(".")[0] for module in modules}
+    if all(modules) and len(stems) == 1 and not any(part.isdigit() for part in stems.pop().split(".")):
+        return [int(module.rpartition(".")[2]) for module in modules]
+    places = [module or path for module, path in zip(modules, paths)]
+    order = {place: layer for layer, place in enumerate(dict.fromkeys(places))}
+    return [order[place] for place in places]
+
+
+def numbered(path: str) -> str:
+    """The beginning of a path up to its last number, empty where it has none."""
+    parts = path.split(".")
+    last = max((i for i, part in enumerate(parts) if part.isdigit()), default=-1)
+    return ".".join(parts[: last + 1])
 
 
 def matching(model: nn.Module, pattern: str) -> list[str]:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from fca.errors import FcaError
-from fca.networks.paths import layer_of, matching
+from fca.networks.paths import layers_of, matching
 
 
 @dataclass(frozen=True)
@@ -204,8 +204,8 @@ def coordinates(sites: Sequence[Site], forms: Sequence[Sequence[Form]]) -> dict[
 def find_sites(model: nn.Module, pattern: str) -> list[Site]:
     """Sites at the modules whose dotted path matches a pattern such as `blocks.*.gate`.
 
-    The module's whole output is taken as the coefficient; the layer is the first number in the
-    path. Raises FcaError where nothing matches, naming what exists.
+    The module's whole output is taken as the coefficient; layers as in `layers_of`. Raises
+    FcaError where nothing matches, naming what exists.
     """
     paths = matching(model, pattern)
-    return [Output(path=path, layer=layer_of(path, i)) for i, path in enumerate(paths)]
+    return [Output(path, layer) for path, layer in zip(paths, layers_of(paths))]
