@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fca.arithmetic.lattice import names
 from fca.artifacts.code import code_digest
 from fca.artifacts.external import Digests
 from fca.artifacts.store import MANIFEST, Store
@@ -157,8 +158,8 @@ class Plan:
         )
 
     def _interventions(self) -> list[str]:
-        """The configured ones; `correct` is always among them, the others are compared with it."""
-        return list(dict.fromkeys(["correct", *self.config["interventions"]]))
+        """The configured ones by name, `correct` first."""
+        return names(self.config["interventions"], self.config["lattice"])
 
     def job(self, stage: str, key: str) -> Job:
         try:

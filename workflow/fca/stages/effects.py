@@ -1,18 +1,25 @@
-"""In: one model's replays. Out: penalties and retentions with intervals, and the proofs.
+"""In: one model's replays. Out: penalties, retentions, factors and views with intervals; the proofs.
 
-Writes effects.csv (one row per intervention), inputs.csv (loss of every input under every
-intervention, nats per token) and proofs.json.
+Writes effects.csv (one row per intervention), factors.csv (interactions and Shapley shares),
+sinks.csv, positions.csv and frequencies.csv (penalty by position and token frequency), inputs.csv
+(loss of every input under every intervention, nats per token) and proofs.json.
 """
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from numpy.typing import NDArray
 
-from fca.arithmetic.effects import Bootstrap, tidy
+from fca.arithmetic.effects import Losses, significance, tidy
 from fca.arithmetic.effects import effects as estimate_effects
+from fca.arithmetic.factors import factors, sinks
+from fca.arithmetic.intervals import Bootstrap
+from fca.arithmetic.views import frequency_classes, penalties, position_classes
 from fca.artifacts.parameters import Read
 from fca.artifacts.recording import open_recording
 from fca.errors import ProofError
@@ -28,53 +35,114 @@ def effects(
     confidence: float,
     seed: int,
 ) -> None:
-    """Compare every replay with the untouched one, paired by input.
+    """Compare every replay with the untouched one, paired by document.
 
     Raises ProofError where calibration and evaluation share a document.
     """
     recording = open_recording(evaluation / "recording.zarr")
+    before = open_recording(calibration / "recording.zarr")
     documents = recording["document"].values
-    shared = np.intersect1d(documents, open_recording(calibration / "recording.zarr")["document"].values)
-    if len(shared):
-        raise ProofError(
-            f"disjoint: {len(shared)} documents are in calibration and evaluation, "
-            f"the first is document {shared[0]}"
-        )
-    losses: dict[str, np.ndarray] = {}
-    rows: dict[str, dict] = {}
-    proofs = []
-    undefined: dict[str, str] = {}
-    for folder in replays:
-        proof = json.loads((folder / "proofs.json").read_text())
-        proofs.append(proof)
-        if "undefined" in proof:
-            undefined[proof["intervention"]] = proof["undefined"]
-            continue
-        replay = xr.open_zarr(folder / "replay.zarr", consolidated=False, chunks=None)
-        name = replay.attrs["intervention"]
-        per_repeat = replay["nll"].values.mean(axis=2, dtype=np.float64)  # [repeat, input]
-        losses[name] = per_repeat.mean(axis=0)
-        of_repeats = per_repeat.mean(axis=1)
-        rows[name] = {
-            "repeats": len(of_repeats),
-            "repeat_sd": of_repeats.std(ddof=1) if len(of_repeats) > 1 else "undefined",
-        }
-    table = tidy(estimate_effects(losses, documents, Bootstrap(resamples, confidence, seed)))
+    check_disjoint(documents, before["document"].values)
+    bootstrap = Bootstrap(resamples, confidence, seed)
+    found = [Replayed.read(folder) for folder in replays]
+    defined = {r.name: r for r in found if r.defined}
+    losses = {name: r.by_input for name, r in defined.items()}
+    table = tidy(estimate_effects(losses, documents, bootstrap))
+    table = table.merge(significance(losses, documents), on="intervention")
     for column in ("repeats", "repeat_sd"):
-        table[column] = [rows[name][column] for name in table["intervention"]]
-    table.to_csv(into / "effects.csv", index=False)
+        table[column] = [getattr(defined[name], column) for name in table["intervention"]]
+    write(into, "effects", table)
+    known = Losses.of(losses, documents, bootstrap)
+    write(into, "factors", factors(known))
+    write(into, "sinks", sinks(known))
+    by_token = {name: r.by_token for name, r in defined.items()}
+    tokens = recording["tokens"].values
+    views = {
+        "positions": position_classes(recording["target"].values),
+        "frequencies": frequency_classes(tokens[:, 1:], before["tokens"].values),
+    }
+    for name, (classes, bounds) in views.items():
+        write(into, name, penalties(by_token, classes, bounds, documents, bootstrap))
     live = recording["nll"].values.mean(axis=1, dtype=np.float64)
     frame = pd.DataFrame({"document": documents, "live": live, **losses})
     frame.rename_axis("input").to_csv(into / "inputs.csv")
-    summary = {
-        "identity": any(p["identity"] for p in proofs if p["intervention"] == "correct"),
-        "controller_runs": sum(p["controller_runs"] for p in proofs),
-        "still_running": sorted({path for p in proofs for path in p["still_running"]}),
-        "multisets_kept": all(p["multisets_kept"] for p in proofs if p["multisets_kept"] is not None),
-        "disjoint": len(shared) == 0,
-        "undefined": undefined,
+    summary = proofs([r.proofs for r in found]) | {
+        "disjoint": True,
         "live_nll": float(live.mean()),
         "inputs": len(documents),
         "documents": len(np.unique(documents)),
     }
     (into / "proofs.json").write_text(json.dumps(summary, indent=1) + "\n")
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One intervention's replay. nll [repeat, input, target] in nats, None where it is undefined."""
+
+    name: str
+    proofs: dict
+    nll: NDArray | None
+
+    @classmethod
+    def read(cls, folder: Path) -> "Replayed":
+        proofs = json.loads((folder / "proofs.json").read_text())
+        if "undefined" in proofs:
+            return cls(proofs["intervention"], proofs, None)
+        replay = xr.open_zarr(folder / "replay.zarr", consolidated=False, chunks=None)
+        return cls(replay.attrs["intervention"], proofs, replay["nll"].values)
+
+    @property
+    def defined(self) -> bool:
+        return self.nll is not None
+
+    @property
+    def values(self) -> NDArray:
+        assert self.nll is not None
+        return self.nll
+
+    @property
+    def by_token(self) -> NDArray[np.float64]:
+        """[input, target], repeats averaged first."""
+        return self.values.mean(axis=0, dtype=np.float64)
+
+    @property
+    def by_repeat(self) -> NDArray[np.float64]:
+        """[repeat, input]."""
+        return self.values.mean(axis=2, dtype=np.float64)
+
+    @property
+    def by_input(self) -> NDArray[np.float64]:
+        return self.by_repeat.mean(axis=0)
+
+    @property
+    def repeats(self) -> int:
+        return len(self.values)
+
+    @property
+    def repeat_sd(self) -> float | str:
+        """Deviation between the repeats' mean losses, nats per token."""
+        return float(self.by_repeat.mean(axis=1).std(ddof=1)) if self.repeats > 1 else "undefined"
+
+
+def check_disjoint(evaluation: NDArray, calibration: NDArray) -> None:
+    shared = np.intersect1d(evaluation, calibration)
+    if len(shared):
+        raise ProofError(
+            f"disjoint: {len(shared)} documents are in calibration and evaluation, "
+            f"the first is document {shared[0]}"
+        )
+
+
+def proofs(found: Sequence[dict]) -> dict:
+    """The replays' proofs as one."""
+    return {
+        "identity": any(p["identity"] for p in found if p["intervention"] == "correct"),
+        "controller_runs": sum(p["controller_runs"] for p in found),
+        "still_running": sorted({path for p in found for path in p["still_running"]}),
+        "multisets_kept": all(p["multisets_kept"] for p in found if p["multisets_kept"] is not None),
+        "undefined": {p["intervention"]: p["undefined"] for p in found if "undefined" in p},
+    }
+
+
+def write(into: Path, name: str, table: pd.DataFrame) -> None:
+    table.to_csv(into / f"{name}.csv", index=False)

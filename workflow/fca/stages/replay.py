@@ -63,19 +63,19 @@ def replay(
         "identity": None,
         "multisets_kept": None,
     }
+    static, assignments = None, []
     try:
-        assignments = (
-            []
-            if is_static(intervention)
-            else [draw(intervention, labels_of(recording), seed + repeat) for repeat in range(draws)]
-        )
+        if is_static(intervention):
+            static = static_source(intervention, profiles, read, recording["layer"].values)
+        else:
+            assignments = [draw(intervention, labels_of(recording), seed + r) for r in range(draws)]
     except Undefined as reason:
         write_proofs(into, proofs | {"undefined": str(reason)})
         return
     losses = np.empty((draws, *recording["nll"].shape), dtype=np.float32)
     for repeat in range(draws):
-        if is_static(intervention):
-            source = static_source(intervention, profiles, read, len(tokens))
+        if static is not None:
+            source = static
         else:
             assignment = assignments[repeat]
             order = assignment.coefficients
@@ -113,15 +113,16 @@ def write_proofs(into: Path, proofs: dict) -> None:
     (into / "proofs.json").write_text(json.dumps(proofs, indent=1) + "\n")
 
 
-def static_source(intervention: str, profiles: Path, read, inputs: int) -> Source:
+def static_source(intervention: str, profiles: Path, read, layers: NDArray) -> Source:
     """Coefficients of a static profile or of an oracle, batch by batch."""
     if intervention in ORACLES:
-        return lambda batch: oracle(intervention, read(np.arange(batch.start, batch.stop)))
+        oracle(intervention, read(np.arange(1)), layers)  # raises Undefined now, not within a pass
+        return lambda batch: oracle(intervention, read(np.arange(batch.start, batch.stop)), layers)
     mean = np.asarray(array(profiles / "profiles.zarr", "mean")[...])
     expected = read(np.arange(1)).shape[1:]
     if mean.shape != expected:
         raise FcaError(f"the profile is {mean.shape} [token, coefficient], the recording {expected}")
-    values = profile(intervention, mean)
+    values = profile(intervention, mean, layers)
     return lambda batch: np.broadcast_to(values, (batch.stop - batch.start, *values.shape))
 
 
