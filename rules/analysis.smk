@@ -21,6 +21,7 @@ rule estimate_effects:
         calibration=upstream("effects", "calibration"),
         evaluation=upstream("effects", "evaluation"),
         replays=upstream("effects", "replays"),
+        maps=upstream("effects", "maps"),
     output:
         artifact("effects"),
     log:

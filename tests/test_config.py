@@ -124,11 +124,37 @@ def test_lattice_full_adds_every_subset_as_a_job_of_its_own(config):
 
 
 EDITS = {
-    "stages/coefficients.py": {"coefficients", "profiles", "replay", "variance", "effects", "execution"},
+    "stages/coefficients.py": {
+        "coefficients",
+        "profiles",
+        "replay",
+        "layers",
+        "variance",
+        "effects",
+        "execution",
+    },
     "stages/variance.py": {"variance"},
     "arithmetic/effects.py": {"effects"},
-    "networks/playback.py": {"coefficients", "profiles", "replay", "variance", "effects", "execution"},
-    "networks/dense.py": {"models", "coefficients", "profiles", "replay", "variance", "effects", "execution"},
+    "networks/playback.py": {
+        "coefficients",
+        "profiles",
+        "replay",
+        "layers",
+        "variance",
+        "effects",
+        "execution",
+    },
+    "networks/prefix.py": {"layers", "effects"},
+    "networks/dense.py": {
+        "models",
+        "coefficients",
+        "profiles",
+        "replay",
+        "layers",
+        "variance",
+        "effects",
+        "execution",
+    },
 }
 
 

@@ -25,7 +25,7 @@ from fca.networks.kinds import KINDS
 
 #: in data-flow order
 STAGES = (
-    "inputs", "models", "coefficients", "profiles", "replay", "variance", "effects", "execution",
+    "inputs", "models", "coefficients", "profiles", "replay", "layers", "variance", "effects", "execution",
 )  # fmt: skip
 ROLES = {
     "Read": marks.READ,

@@ -15,7 +15,7 @@ from fca.artifacts.external import Digests
 from fca.artifacts.store import MANIFEST, Store
 from fca.binding import options, recipe
 from fca.errors import FcaError
-from fca.networks.kinds import BLOCKS, STATIC
+from fca.networks.kinds import BETWEEN, BLOCKS, STATIC
 from fca.output.names import FIGURES
 
 
@@ -132,6 +132,23 @@ class Plan:
             for name in self._interventions()
         }
         artifacts["replay"] = replays
+        artifacts["layers"] = maps = {
+            f"{name}, {order}": self._add(
+                "layers",
+                f"{label}, {name}, {order}",
+                model=model,
+                evaluation=evaluation,
+                profiles=profiles,
+                intervention=name,
+                order=order,
+                blocks=" ".join(filter(None, [BLOCKS[entry["kind"]], BETWEEN.get(entry["kind"])])),
+                repeats=config["layers"]["repeats"],
+                seed=config["seed"],
+                device=passes["device"],
+            )
+            for name in config["layers"]["interventions"]
+            for order in config["layers"]["orders"]
+        }
         artifacts["variance"] = self._add("variance", label, evaluation=evaluation)
         artifacts["effects"] = self._add(
             "effects",
@@ -139,6 +156,7 @@ class Plan:
             calibration=calibration,
             evaluation=evaluation,
             replays=tuple(replays.values()),
+            maps=tuple(maps.values()),
             seed=config["seed"],
             **config["effects"],
         )

@@ -17,6 +17,8 @@ KINDS: dict[str, str] = {
 }
 #: kind -> pattern of the modules that are its blocks
 BLOCKS = {"dense": "blocks.*", "featuregate": "blocks.*", "mudd": "layers.*"}
+#: kind -> pattern of what lies between its blocks and a layer map can reuse as well
+BETWEEN = {"mudd": "connections.*"}
 #: kinds without a controller: nothing to replay
 STATIC = frozenset({"dense"})
 

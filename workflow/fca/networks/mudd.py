@@ -180,6 +180,16 @@ class Layer(nn.Module):
         return attended + self.feed_forward(self.ffn_norm(residual if self.parallel else attended))
 
 
+class Connection(nn.Module):
+    """The next layer's streams: sums of all sources so far, weighted by the mixer's output.
+
+    A module without parameters, so that a layer map can reuse its output.
+    """
+
+    def forward(self, sources: list[Tensor], weights: Tensor) -> Tensor:  # [stream, batch, token, dim]
+        return torch.einsum("sbtd,btcs->cbtd", torch.stack(sources), weights)
+
+
 class Mudd(nn.Module):
     """Layers that read four mixed streams, a mixer after each, and an output layer of its own."""
 
@@ -189,6 +199,7 @@ class Mudd(nn.Module):
         self.tok_embeddings = nn.Embedding(config.vocab_size, config.dim)
         self.layers = nn.ModuleList(Layer(config, layer) for layer in range(config.n_layer))
         self.mixers = nn.ModuleList(Mixer(config, layer) for layer in range(config.n_layer))
+        self.connections = nn.ModuleList(Connection() for _ in range(config.n_layer))
         self.norm = config.norm()
         self.output = nn.Linear(config.dim, config.vocab_size, bias=False)
 
@@ -196,11 +207,10 @@ class Mudd(nn.Module):
         x = self.tok_embeddings(tokens)
         sources = [x]
         streams = x.expand(len(STREAMS), *x.shape)
-        for layer, mixer in zip(self.layers, self.mixers):
+        for layer, mixer, connection in zip(self.layers, self.mixers, self.connections):
             x = layer(streams)
             sources.append(x)
-            weights = mixer(x)
-            streams = torch.einsum("sbtd,btcs->cbtd", torch.stack(sources), weights)
+            streams = connection(sources, mixer(x))
         return self.output(self.norm(streams[-1]))
 
 

@@ -1,8 +1,9 @@
 """In: one model's replays. Out: penalties, retentions, factors and views with intervals; the proofs.
 
 Writes effects.csv (one row per intervention), factors.csv (interactions and Shapley shares),
-sinks.csv, positions.csv and frequencies.csv (penalty by position and token frequency), inputs.csv
-(loss of every input under every intervention, nats per token) and proofs.json.
+sinks.csv, positions.csv and frequencies.csv (penalty by position and token frequency), layers.csv
+(penalty by layer), inputs.csv (loss of every input under every intervention, nats per token) and
+proofs.json.
 """
 
 import json
@@ -15,6 +16,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
+from fca.arithmetic.depth import COLUMNS, by_layer
 from fca.arithmetic.effects import Losses, significance, tidy
 from fca.arithmetic.effects import effects as estimate_effects
 from fca.arithmetic.factors import factors, sinks
@@ -31,11 +33,12 @@ def effects(
     calibration: Read,
     evaluation: Read,
     replays: tuple[Read, ...],
+    maps: tuple[Read, ...] = (),
     resamples: int,
     confidence: float,
     seed: int,
 ) -> None:
-    """Compare every replay with the untouched one, paired by document.
+    """Compare every replay with the untouched one, paired by document. maps: of the layers stage.
 
     Raises ProofError where calibration and evaluation share a document.
     """
@@ -63,7 +66,8 @@ def effects(
     }
     for name, (classes, bounds) in views.items():
         write(into, name, penalties(by_token, classes, bounds, documents, bootstrap))
-    live = recording["nll"].values.mean(axis=1, dtype=np.float64)
+    live = recording["nll"].values.mean(axis=1, dtype=np.float64)  # equals `correct`, as is proven
+    write(into, "layers", layer_maps(maps, live, documents, bootstrap))
     frame = pd.DataFrame({"document": documents, "live": live, **losses})
     frame.rename_axis("input").to_csv(into / "inputs.csv")
     summary = proofs([r.proofs for r in found]) | {
@@ -122,6 +126,21 @@ class Replayed:
     def repeat_sd(self) -> float | str:
         """Deviation between the repeats' mean losses, nats per token."""
         return float(self.by_repeat.mean(axis=1).std(ddof=1)) if self.repeats > 1 else "undefined"
+
+
+def layer_maps(
+    folders: Sequence[Path], correct: NDArray, documents: NDArray, bootstrap: Bootstrap
+) -> pd.DataFrame:
+    """All maps' penalties by layer; maps that are undefined for the model are left out."""
+    tables = [pd.DataFrame(columns=COLUMNS)]
+    for folder in folders:
+        if "undefined" in json.loads((folder / "proofs.json").read_text()):
+            continue
+        found = xr.open_zarr(folder / "layers.zarr", consolidated=False, chunks=None)
+        losses = found["nll"].values.mean(axis=(1, 3), dtype=np.float64)
+        what = (found.attrs["intervention"], found.attrs["order"], found["layer"].values)
+        tables.append(by_layer(*what, losses, correct, documents, bootstrap))
+    return pd.concat(tables[1:] or tables, ignore_index=True)
 
 
 def check_disjoint(evaluation: NDArray, calibration: NDArray) -> None:

@@ -1,0 +1,126 @@
+"""A layer map equals full replays with only some layers changed, bit for bit, and reuses the rest."""
+
+import numpy as np
+import pytest
+import torch
+from conftest import build
+from torch import nn
+
+import fca
+from fca.errors import FcaError, ProofError
+from fca.networks import featuregate, mudd
+from fca.networks.layer_map import ORDERS, changes, variants
+from fca.networks.passes import record, replay
+
+KINDS = {
+    "featuregate": (featuregate.sites, [f"blocks.{i}" for i in range(3)]),
+    "mudd": (mudd.sites, [f"{name}.{i}" for name in ("layers", "connections") for i in range(3)]),
+}
+
+
+def recorded(model, sites, tokens):
+    live = list(record(model, sites, tokens, 4))
+    coefficients = np.concatenate([b.coefficients for b in live])
+    layers = np.concatenate(
+        [[s.layer] * sum(f.channels for f in calls) for s, calls in zip(sites, live[0].forms)]
+    )
+    return live[0].forms, coefficients, layers
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_map_is_the_full_replay_with_those_layers_changed(kind, order, tokens):
+    model, (find, blocks) = build(kind), KINDS[kind]
+    sites = find(model)
+    forms, correct, layers = recorded(model, sites, tokens)
+    other = np.roll(correct, 3, axis=0)
+    swapped, masks = changes(layers, order)
+    base, changed = (other, correct) if swapped else (correct, other)
+    found = np.empty((len(masks), len(tokens), tokens.shape[1] - 1), dtype=np.float32)
+    for part in variants(
+        model, sites, forms, blocks, tokens, lambda i: base[i], lambda i: changed[i], masks, 4
+    ):
+        if part.variant is not None:
+            found[part.variant, part.inputs] = part.nll
+    touches = {
+        "alone": lambda layer: layers == layer,
+        "from_bottom": lambda layer: layers <= layer,
+        "from_top": lambda layer: layers >= layer,
+    }[order]
+    for layer in range(3):
+        values = np.where(touches(layer), other, correct)
+        full = list(replay(model, sites, forms, tokens, lambda i, v=values: v[i], 4))
+        assert np.array_equal(found[layer], np.concatenate([b.nll for b in full]))
+        assert not np.array_equal(found[layer], found[layer - 1])
+    assert all("forward" not in m.__dict__ and not m._forward_pre_hooks for m in model.modules())
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("featuregate", 3 + 3 + 2 + 1), ("mudd", 3 + 2 + 1 + 0)])
+def test_blocks_below_the_touched_layer_are_not_computed_again(kind, expected, tokens):
+    model, (find, blocks) = build(kind), KINDS[kind]
+    sites = find(model)
+    forms, correct, layers = recorded(model, sites, tokens)
+    ran = []
+    norm = {"featuregate": "feed_forward_norm", "mudd": "ffn_norm"}[kind]
+    for path in blocks[:3]:
+        getattr(model.get_submodule(path), norm).register_forward_hook(lambda *_: ran.append(1))
+    other = np.roll(correct, 3, axis=0)
+    _, masks = changes(layers, "alone")
+    list(variants(model, sites, forms, blocks, tokens, lambda i: correct[i], lambda i: other[i], masks, 10))
+    assert len(ran) == expected  # the base, then only what lies above each touched site
+
+
+class InPlace(nn.Module):
+    """Blocks that edit the residual they are given."""
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.gate = nn.Linear(8, 1)
+
+        def forward(self, h):
+            return h.add_(self.gate(h))
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.out = nn.Embedding(50, 8), nn.Linear(8, 50)
+        self.blocks = nn.ModuleList(self.Block() for _ in range(3))
+
+    def forward(self, tokens):
+        h = self.embedding(tokens)
+        for block in self.blocks:
+            h = block(h)
+        return self.out(h)
+
+
+def test_edits_in_place_are_noticed(tokens):
+    model = InPlace().eval().requires_grad_(False)
+    sites = fca.find_sites(model, "blocks.*.gate")
+    forms, correct, layers = recorded(model, sites, tokens)
+    other = np.roll(correct, 1, axis=0)
+    arguments = (lambda i: correct[i], lambda i: other[i], changes(layers, "alone")[1], 10)
+    with pytest.raises(FcaError, match="'blocks.0' is edited in place"):
+        list(variants(model, sites, forms, [f"blocks.{i}" for i in range(3)], tokens, *arguments))
+
+
+def test_controllers_must_stay_off(tokens, featuregate_model):
+    model, sites = featuregate_model, featuregate.sites(featuregate_model)
+    forms, correct, layers = recorded(model, sites, tokens)
+    norm = model.norm
+    inner = norm.forward
+    norm.forward = lambda h: inner(h) + 0 * model.blocks[0].gate.out.weight.sum()
+    with pytest.raises(ProofError, match="a controller ran"):
+        list(
+            variants(
+                model, sites, forms, KINDS["featuregate"][1], tokens, lambda i: correct[i], lambda i: correct[i],
+                changes(layers, "alone")[1], 10,
+            )
+        )  # fmt: skip
+
+
+def test_one_layer_is_a_map_of_one_row(tokens):
+    torch.manual_seed(1)
+    assert changes(np.zeros(4, dtype=int), "alone")[1][0].all()
+    swapped, masks = changes(np.zeros(4, dtype=int), "from_bottom")
+    assert swapped
+    assert not masks[0].any()
