@@ -1,6 +1,7 @@
 rule decompose_variance:
     input:
         evaluation=upstream("variance", "evaluation"),
+        profiles=upstream("variance", "profiles"),
     output:
         artifact("variance"),
     log:

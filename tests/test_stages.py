@@ -71,6 +71,7 @@ def audit(tmp_path_factory):
             intervention=i,
             repeats=2,
             seed=0,
+            compared=4,
         )
         for i in INTERVENTIONS
     ]
@@ -81,7 +82,7 @@ def audit(tmp_path_factory):
         )
         for i in ("cross_input", "layer_mean", "layer_only_mean")
     ]  # fmt: skip
-    run("variance", "variance", evaluation=evaluation)
+    run("variance", "variance", evaluation=evaluation, profiles=profiles, resamples=200, confidence=0.95)
     run(
         "effects", "effects", calibration=calibration, evaluation=evaluation, replays=replays, maps=maps, resamples=200,
         confidence=0.95, seed=0,
@@ -138,6 +139,19 @@ def test_layer_maps_recomputed_from_the_stores(audit):
         loss = fca.replay(model, sites, recording["tokens"].values, values)["nll"].mean(dtype=float)
         expected = float(loss - recording["nll"].mean(dtype=float))
         assert table.loc[("layer_mean", layer), "penalty"] == pytest.approx(expected, abs=1e-9)
+
+
+def test_divergences_are_averaged_over_inputs_and_repeats(audit):
+    table = pd.read_csv(audit[1]["effects"].path / "divergence.csv").set_index("intervention")
+    stored = open_(audit, "replay cross_input", "replay.zarr")
+    assert stored["kl"].shape == (2, 4)
+    assert table.loc["cross_input", "kl"] == pytest.approx(float(stored["kl"].mean()))
+    assert table.loc["correct", ["inputs", "kl", "total_variation", "top1_agreement"]].tolist() == [
+        4,
+        0,
+        0,
+        1,
+    ]
 
 
 def test_views_and_factors_recomputed_from_the_stores(audit):
@@ -280,10 +294,11 @@ def test_a_broken_reassignment_fails_the_multiset_proof(audit, monkeypatch, tmp_
 
 def test_planned_keys_are_checked(audit):
     store, done = audit
+    others = {"profiles": done["profiles"].name, "resamples": 200, "confidence": 0.95}
     with pytest.raises(FcaError, match="was planned as 123"):
-        make("variance", {"evaluation": done["evaluation"].name}, store, "123")
+        make("variance", others | {"evaluation": done["evaluation"].name}, store, "123")
     with pytest.raises(FcaError, match="no artifact 'coefficients/none'"):
-        make("variance", {"evaluation": "coefficients/none"}, store, None)
+        make("variance", others | {"evaluation": "coefficients/none"}, store, None)
 
 
 class Killed(Exception):

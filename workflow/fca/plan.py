@@ -127,6 +127,7 @@ class Plan:
                 intervention=name,
                 repeats=config["repeats"],
                 seed=config["seed"],
+                compared=config["divergence"]["inputs"],
                 device=passes["device"],
             )
             for name in self._interventions()
@@ -149,7 +150,9 @@ class Plan:
             for name in config["layers"]["interventions"]
             for order in config["layers"]["orders"]
         }
-        artifacts["variance"] = self._add("variance", label, evaluation=evaluation)
+        artifacts["variance"] = self._add(
+            "variance", label, evaluation=evaluation, profiles=profiles, **config["effects"]
+        )
         artifacts["effects"] = self._add(
             "effects",
             label,

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fca.arithmetic.effects import cells
-from fca.arithmetic.intervals import Bootstrap, by_document, holm, p_value
+from fca.arithmetic.intervals import Bootstrap, by_document, cells, holm, p_value
 
 COLUMNS = [
     "intervention", "order", "layer", "penalty", "penalty_low", "penalty_high", "p", "p_holm",

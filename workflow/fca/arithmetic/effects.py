@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from fca.arithmetic.intervals import UNDEFINED, Bootstrap, Estimate, by_document, holm, p_value
+from fca.arithmetic.intervals import UNDEFINED, Bootstrap, Estimate, by_document, cells, holm, p_value
 
 
 @dataclass(frozen=True)
@@ -109,15 +109,3 @@ def over_seeds(values: ArrayLike, confidence: float = 0.95) -> dict[str, float |
 def tidy(table: Mapping[str, Mapping[str, Estimate]]) -> pd.DataFrame:
     """One row per intervention: nll, nll_low, nll_high, penalty, ..., retention_high."""
     return pd.DataFrame([{"intervention": name, **cells(found)} for name, found in table.items()])
-
-
-def cells(quantities: Mapping[str, Estimate]) -> dict[str, float | str]:
-    """Estimates as a table's cells: x, x_low, x_high.
-
-    Undefined values are the word "undefined", so that no reader takes them for a number.
-    """
-    return {
-        quantity + suffix: "undefined" if value is None else value
-        for quantity, e in quantities.items()
-        for suffix, value in (("", e.value), ("_low", e.low), ("_high", e.high))
-    }

@@ -4,9 +4,9 @@ import re
 
 import pandas as pd
 
-from fca.arithmetic.effects import Losses, cells, difference
+from fca.arithmetic.effects import Losses, difference
 from fca.arithmetic.interactions import factorial, interactions, shapley
-from fca.arithmetic.intervals import UNDEFINED
+from fca.arithmetic.intervals import UNDEFINED, cells
 
 COLUMNS = ["kind", "term", *(q + s for q in ("effect", "share") for s in ("", "_low", "_high"))]
 

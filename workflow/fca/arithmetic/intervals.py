@@ -5,7 +5,7 @@ differences over the number of inputs, a retention the loss kept over the loss a
 is the document (inputs cut from one document are not independent), never the token.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -155,3 +155,15 @@ def by_document(values: ArrayLike, documents: NDArray) -> Array:
     """Sums of values [input] over each document's inputs, [document]."""
     group = np.unique(documents, return_inverse=True)[1]
     return np.bincount(group, weights=np.asarray(values, dtype=np.float64)).astype(np.float64)
+
+
+def cells(quantities: Mapping[str, Estimate]) -> dict[str, float | str]:
+    """Estimates as a table's cells: x, x_low, x_high.
+
+    Undefined values are the word "undefined", so that no reader takes them for a number.
+    """
+    return {
+        quantity + suffix: "undefined" if value is None else value
+        for quantity, e in quantities.items()
+        for suffix, value in (("", e.value), ("_low", e.low), ("_high", e.high))
+    }

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fca.arithmetic.effects import cells
-from fca.arithmetic.intervals import Bootstrap, by_document
+from fca.arithmetic.intervals import Bootstrap, by_document, cells
 
 COLUMNS = ["intervention", "from", "to", "tokens", "penalty", "penalty_low", "penalty_high"]
 

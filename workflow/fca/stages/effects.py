@@ -2,13 +2,13 @@
 
 Writes effects.csv (one row per intervention), factors.csv (interactions and Shapley shares),
 sinks.csv, positions.csv and frequencies.csv (penalty by position and token frequency), layers.csv
-(penalty by layer), inputs.csv (loss of every input under every intervention, nats per token) and
-proofs.json.
+(penalty by layer), divergence.csv (of predictions), inputs.csv (loss of every input under every
+intervention, nats per token) and proofs.json.
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ from fca.arithmetic.depth import COLUMNS, by_layer
 from fca.arithmetic.effects import Losses, significance, tidy
 from fca.arithmetic.effects import effects as estimate_effects
 from fca.arithmetic.factors import factors, sinks
-from fca.arithmetic.intervals import Bootstrap
+from fca.arithmetic.intervals import UNDEFINED, Bootstrap, by_document, cells
 from fca.arithmetic.views import frequency_classes, penalties, position_classes
 from fca.artifacts.parameters import Read
 from fca.artifacts.recording import open_recording
@@ -67,6 +67,7 @@ def effects(
     for name, (classes, bounds) in views.items():
         write(into, name, penalties(by_token, classes, bounds, documents, bootstrap))
     live = recording["nll"].values.mean(axis=1, dtype=np.float64)  # equals `correct`, as is proven
+    write(into, "divergence", divergence(defined.values(), documents, bootstrap))
     write(into, "layers", layer_maps(maps, live, documents, bootstrap))
     frame = pd.DataFrame({"document": documents, "live": live, **losses})
     frame.rename_axis("input").to_csv(into / "inputs.csv")
@@ -86,6 +87,7 @@ class Replayed:
     name: str
     proofs: dict
     nll: NDArray | None
+    measures: dict[str, NDArray] = field(default_factory=dict)  # [input], repeats averaged
 
     @classmethod
     def read(cls, folder: Path) -> "Replayed":
@@ -93,7 +95,8 @@ class Replayed:
         if "undefined" in proofs:
             return cls(proofs["intervention"], proofs, None)
         replay = xr.open_zarr(folder / "replay.zarr", consolidated=False, chunks=None)
-        return cls(replay.attrs["intervention"], proofs, replay["nll"].values)
+        measures = {str(name): replay[name].values.mean(axis=0) for name in replay if name != "nll"}
+        return cls(replay.attrs["intervention"], proofs, replay["nll"].values, measures)
 
     @property
     def defined(self) -> bool:
@@ -126,6 +129,20 @@ class Replayed:
     def repeat_sd(self) -> float | str:
         """Deviation between the repeats' mean losses, nats per token."""
         return float(self.by_repeat.mean(axis=1).std(ddof=1)) if self.repeats > 1 else "undefined"
+
+
+def divergence(found: Iterable[Replayed], documents: NDArray, bootstrap: Bootstrap) -> pd.DataFrame:
+    """One row per intervention: inputs compared, and the mean over them of every measure."""
+    rows: list[dict] = []
+    for replayed in found:
+        count = len(next(iter(replayed.measures.values()), ()))
+        inputs = by_document(np.ones(count), documents[:count])
+        estimates = {
+            name: bootstrap.ratio(by_document(values, documents[:count]), inputs) if count else UNDEFINED
+            for name, values in replayed.measures.items()
+        }
+        rows.append({"intervention": replayed.name, "inputs": count, **cells(estimates)})
+    return pd.DataFrame(rows)
 
 
 def layer_maps(
