@@ -130,6 +130,20 @@ def summary(index: Index) -> None:
     print_summary(index)
 
 
+@app.command()
+def power(
+    index: Index,
+    width: Annotated[
+        float | None, typer.Option(help="Of the retention interval, 0.05 is 5 points; 1 - static_enough.")
+    ] = None,
+    intervention: Annotated[str, typer.Option(help="The intervention whose retention it is.")] = "layer_mean",
+) -> None:
+    """Print how many inputs a retention interval of some width needs, with the spread at hand."""
+    from fca.output.power import print_power
+
+    print_power(index, width, intervention)
+
+
 @store_app.command("list")
 def store_list(store: StoreOption = STORE) -> None:
     """One line per artifact: stage/key, size, seconds, when made."""

@@ -157,6 +157,11 @@ def by_document(values: ArrayLike, documents: NDArray) -> Array:
     return np.bincount(group, weights=np.asarray(values, dtype=np.float64)).astype(np.float64)
 
 
+def within(estimate: Estimate) -> Estimate:
+    """An estimate cut to 0 .. 1, where shares, correlations and distances of distributions lie."""
+    return Estimate(*(v if v is None else min(max(v, 0.0), 1.0) for v in vars(estimate).values()))
+
+
 def cells(quantities: Mapping[str, Estimate]) -> dict[str, float | str]:
     """Estimates as a table's cells: x, x_low, x_high.
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fca.arithmetic.intervals import UNDEFINED, Bootstrap, Estimate, by_document, cells
+from fca.arithmetic.intervals import UNDEFINED, Bootstrap, by_document, cells, within
 from fca.arithmetic.profiles import ORACLES, PROFILES, static
 from fca.arithmetic.variance import Decomposition, effect
 from fca.errors import Undefined
@@ -65,11 +65,6 @@ def intraclass(
         for factor, own in (("input", of_input), ("token", of_token)):
             rows[factor] = within(bootstrap.ratio(by_document(own, documents), total))
     return pd.DataFrame([{"factor": name, **cells({"icc": e})} for name, e in rows.items()])
-
-
-def within(estimate: Estimate) -> Estimate:
-    """An estimate cut to 0 .. 1, where shares and correlations lie."""
-    return Estimate(*(v if v is None else min(max(v, 0.0), 1.0) for v in vars(estimate).values()))
 
 
 def missed(values: NDArray, mean: NDArray, layers: NDArray) -> NDArray[np.float64]:

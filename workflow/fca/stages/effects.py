@@ -20,7 +20,7 @@ from fca.arithmetic.depth import COLUMNS, by_layer
 from fca.arithmetic.effects import Losses, significance, tidy
 from fca.arithmetic.effects import effects as estimate_effects
 from fca.arithmetic.factors import factors, sinks
-from fca.arithmetic.intervals import UNDEFINED, Bootstrap, by_document, cells
+from fca.arithmetic.intervals import UNDEFINED, Bootstrap, by_document, cells, within
 from fca.arithmetic.views import frequency_classes, penalties, position_classes
 from fca.artifacts.parameters import Read
 from fca.artifacts.recording import open_recording
@@ -141,6 +141,8 @@ def divergence(found: Iterable[Replayed], documents: NDArray, bootstrap: Bootstr
             name: bootstrap.ratio(by_document(values, documents[:count]), inputs) if count else UNDEFINED
             for name, values in replayed.measures.items()
         }
+        # but for kl, they lie between 0 and 1
+        estimates = {name: e if name == "kl" else within(e) for name, e in estimates.items()}
         rows.append({"intervention": replayed.name, "inputs": count, **cells(estimates)})
     return pd.DataFrame(rows)
 
