@@ -92,7 +92,7 @@ def additive(present, _):
 
 
 def test_interactions_vanish_for_additive_losses_and_shares_are_the_parts():
-    table = factors(losses_of(additive, noise=0.0)).set_index(["kind", "term"])
+    table = factors(losses_of(additive, noise=0.0)).set_index(["what", "term"])
     for terms in ("input:token", "input:layer", "layer:token", "input:layer:token"):
         assert table.loc[("interaction", terms), "effect"] == pytest.approx(0, abs=1e-12)
         assert table.loc[("factorial", terms), "effect"] == pytest.approx(0, abs=1e-12)
@@ -107,7 +107,7 @@ def test_planted_interactions_are_recovered():
         both = {"input", "token"}.isdisjoint(present) and which in REASSIGNED
         return additive(present, which) + 0.4 * both
 
-    table = factors(losses_of(planted)).set_index(["kind", "term"])
+    table = factors(losses_of(planted)).set_index(["what", "term"])
     found = table.loc[("interaction", "input:token")]
     assert found["effect_low"] < 0.4 < found["effect_high"]
     assert found["effect_high"] - found["effect_low"] < 0.2

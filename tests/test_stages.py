@@ -170,7 +170,7 @@ def test_views_and_factors_recomputed_from_the_stores(audit):
     frequencies = pd.read_csv(folder / "frequencies.csv").set_index(["intervention", "from"])
     rare = (seen >= 10) & (seen < 100)
     assert frequencies.loc[("cross_input", 10), "penalty"] == pytest.approx(more[rare].mean(), abs=1e-9)
-    factors = pd.read_csv(folder / "factors.csv").set_index(["kind", "term"])
+    factors = pd.read_csv(folder / "factors.csv").set_index(["what", "term"])
     both = nll["cross_input+token_shuffle"].mean() - nll["correct"].mean()
     alone = [nll[i].mean() - nll["correct"].mean() for i in ("cross_input", "token_shuffle")]
     assert factors.loc[("interaction", "input:token"), "effect"] == pytest.approx(both - sum(alone), abs=1e-9)

@@ -8,20 +8,20 @@ from fca.arithmetic.effects import Losses, difference
 from fca.arithmetic.interactions import factorial, interactions, shapley
 from fca.arithmetic.intervals import UNDEFINED, cells
 
-COLUMNS = ["kind", "term", *(q + s for q in ("effect", "share") for s in ("", "_low", "_high"))]
+COLUMNS = ["what", "term", *(q + s for q in ("effect", "share") for s in ("", "_low", "_high"))]
 
 
 def factors(losses: Losses) -> pd.DataFrame:
-    """Columns kind, term, effect (nats per token) and share (of the gap), with intervals.
+    """Columns what, term, effect (nats per token) and share (of the gap), with intervals.
 
-    kind: interaction and factorial (of reassignments; terms are factors joined by `:`), shapley
+    what: interaction and factorial (of reassignments; terms are factors joined by `:`), shapley
     (of static profiles; the effects add up to the gap). Kinds whose losses are not at hand are absent.
     """
     rows = []
-    for kind, effects in (("interaction", interactions), ("factorial", factorial), ("shapley", shapley)):
+    for what, effects in (("interaction", interactions), ("factorial", factorial), ("shapley", shapley)):
         for term, weights in effects(losses.sums).items():
             found = {"effect": losses.contrast(weights), "share": losses.of_gap(weights)}
-            rows.append({"kind": kind, "term": term, **cells(found)})
+            rows.append({"what": what, "term": term, **cells(found)})
     return pd.DataFrame(rows, columns=COLUMNS)
 
 

@@ -181,10 +181,7 @@ class Layer(nn.Module):
 
 
 class Connection(nn.Module):
-    """The next layer's streams: sums of all sources so far, weighted by the mixer's output.
-
-    A module without parameters, so that a layer map can reuse its output.
-    """
+    """The next layer's streams, summed from all sources; a module so that layer maps can reuse it."""
 
     def forward(self, sources: list[Tensor], weights: Tensor) -> Tensor:  # [stream, batch, token, dim]
         return torch.einsum("sbtd,btcs->cbtd", torch.stack(sources), weights)

@@ -16,6 +16,6 @@ CAPTION = (
 def draw(results: Results) -> Figure:
     table = results.table("effects", "factors")
     if not table.empty:
-        table = table[table["kind"] == "shapley"].rename(columns={"term": "intervention"})
+        table = table[table["what"] == "shapley"].rename(columns={"term": "intervention"})
     names = list(dict.fromkeys(table.get("intervention", [])))
     return panels(table, "share", names, 100.0, "share of the gap, %")

@@ -13,7 +13,7 @@ CAPTION = (
     "Penalty of each intervention on one layer at a time, all others left correct (or, where so named, "
     "on all layers up to it from the bottom or from the top), nats per token; mean over training seeds. "
     "Framed layers could be frozen for free: in every seed the interval lies below the convention. "
-    "Each panel has its own colours, which end at its largest penalty or at the convention, whichever is larger."
+    "Each panel has its own colours, which end at its largest penalty or, if that is larger, the convention."
 )
 
 
