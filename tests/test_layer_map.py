@@ -9,13 +9,10 @@ from torch import nn
 import fca
 from fca.errors import FcaError, ProofError
 from fca.networks import featuregate, mudd
-from fca.networks.layer_map import ORDERS, changes, variants
+from fca.networks.layer_map import ORDERS, changes, reusable, variants
 from fca.networks.passes import record, replay
 
-KINDS = {
-    "featuregate": (featuregate.sites, [f"blocks.{i}" for i in range(3)]),
-    "mudd": (mudd.sites, [f"{name}.{i}" for name in ("layers", "connections") for i in range(3)]),
-}
+KINDS = {"featuregate": featuregate.sites, "mudd": mudd.sites}
 
 
 def recorded(model, sites, tokens):
@@ -30,8 +27,8 @@ def recorded(model, sites, tokens):
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_map_is_the_full_replay_with_those_layers_changed(kind, order, tokens):
-    model, (find, blocks) = build(kind), KINDS[kind]
-    sites = find(model)
+    model = build(kind)
+    sites, blocks = KINDS[kind](model), reusable(model)
     forms, correct, layers = recorded(model, sites, tokens)
     other = np.roll(correct, 3, axis=0)
     swapped, masks = changes(layers, order)
@@ -57,8 +54,8 @@ def test_the_map_is_the_full_replay_with_those_layers_changed(kind, order, token
 
 @pytest.mark.parametrize(("kind", "expected"), [("featuregate", 3 + 3 + 2 + 1), ("mudd", 3 + 2 + 1 + 0)])
 def test_blocks_below_the_touched_layer_are_not_computed_again(kind, expected, tokens):
-    model, (find, blocks) = build(kind), KINDS[kind]
-    sites = find(model)
+    model = build(kind)
+    sites, blocks = KINDS[kind](model), reusable(model)
     forms, correct, layers = recorded(model, sites, tokens)
     ran = []
     norm = {"featuregate": "feed_forward_norm", "mudd": "ffn_norm"}[kind]
@@ -112,7 +109,7 @@ def test_controllers_must_stay_off(tokens, featuregate_model):
     with pytest.raises(ProofError, match="a controller ran"):
         list(
             variants(
-                model, sites, forms, KINDS["featuregate"][1], tokens, lambda i: correct[i], lambda i: correct[i],
+                model, sites, forms, reusable(model), tokens, lambda i: correct[i], lambda i: correct[i],
                 changes(layers, "alone")[1], 10,
             )
         )  # fmt: skip

@@ -78,7 +78,7 @@ def audit(tmp_path_factory):
     maps = [
         run(
             f"layers {i}", "layers", model=model, evaluation=evaluation, profiles=profiles, intervention=i,
-            order="alone", blocks="blocks.*", repeats=2, seed=0,
+            order="alone", repeats=2, seed=0,
         )
         for i in ("cross_input", "layer_mean", "layer_only_mean")
     ]  # fmt: skip
@@ -88,8 +88,7 @@ def audit(tmp_path_factory):
         confidence=0.95, seed=0,
     )  # fmt: skip
     run(
-        "execution", "execution", model=model, evaluation=evaluation, profiles=profiles, dense=dense, blocks="blocks.*",
-        dense_blocks="blocks.*", batch_size=4, rounds=3, seed=0,
+        "execution", "execution", model=model, evaluation=evaluation, profiles=profiles, dense=dense, batch_size=4, rounds=3, seed=0,
     )  # fmt: skip
     return store, done
 

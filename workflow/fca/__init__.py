@@ -9,7 +9,7 @@ from typing import Any
 _PUBLIC = {
     "fca.api": (
         "capture", "replay", "reassign", "correct", "cross_input", "token_shuffle", "layer_shuffle",
-        "static", "global_mean", "layer_mean",
+        "static", "global_mean", "layer_mean", "divergence",
     ),
     "fca.networks.checkpoint": ("load_checkpoint",),
     "fca.networks.sites": ("Output", "Site", "Slice", "find_sites"),

@@ -32,10 +32,12 @@ def capture(
 ) -> xr.Dataset:
     """Run the unperturbed model and record what its controllers emit.
 
-    tokens: integers [input, token]. batch_size: inputs per pass (all at once by default); replay
-    uses the same, since batch composition changes results in the last digits. documents [input]:
-    which document each input comes from (by default each its own); donors are never of the same.
-    Returns coefficients [input, token, coefficient], nll [input, target] in nats, tokens.
+    tokens: integers [input, token], or floating-point inputs such as images. batch_size: inputs
+    per pass (all at once by default); replay uses the same, since batch composition changes
+    results in the last digits. documents [input]: which document each input comes from (by
+    default each its own); donors are never of the same.
+    Returns coefficients [input, token, coefficient] and nll [input, target] in nats; for inputs
+    that are no tokens, coefficients of one token and log_probability [input, class].
     """
     if not sites:
         raise FcaError("no sites to capture; see fca.find_sites")
@@ -51,14 +53,10 @@ def capture(
     return xr.Dataset(
         {
             "coefficients": (("input", "token", "coefficient"), coefficients),
-            "nll": (("input", "target"), np.concatenate([b.nll for b in found])),
-            "tokens": (("input", "token"), ids)
-            if coefficients.shape[1] == ids.shape[1]
-            else (("input", "position"), ids),
+            **judged(ids, np.concatenate([b.nll for b in found])),
         },
         coords={
             "document": ("input", owners),
-            "target": np.arange(1, ids.shape[1]),
             **{name: ("coefficient", values) for name, values in labels.items()},
         },
         attrs={
@@ -73,7 +71,8 @@ def replay(model: nn.Module, sites: Sequence[Site], tokens: Any, coefficients: x
     """Run the model, its controllers disabled, on given coefficients.
 
     coefficients: what an intervention returns, [input, token, coefficient] or a static
-    [token, coefficient]. Returns nll [input, target] in nats; attributes controller_runs (0 or a
+    [token, coefficient]. Returns nll [input, target] in nats or, for inputs that are no tokens,
+    log_probability [input, class]; attributes controller_runs (0 or a
     ProofError), logits_sha256 per batch, and still_running, the sites whose module has to run.
     """
     ids = check_tokens(tokens)
@@ -90,14 +89,29 @@ def replay(model: nn.Module, sites: Sequence[Site], tokens: Any, coefficients: x
         passes = replay_batches(model, sites, forms, ids, lambda inputs: values[inputs], facts["batch_size"])
         found = list(passes)
     return xr.Dataset(
-        {"nll": (("input", "target"), np.concatenate([b.nll for b in found]))},
-        coords={"target": np.arange(1, ids.shape[1])},
+        judged(ids, np.concatenate([b.nll for b in found])),
         attrs={
             "controller_runs": found[-1].controller_runs,
             "logits_sha256": [b.logits_sha256 for b in found],
             "still_running": stays_live(sites),
         },
     )
+
+
+def judged(inputs: np.ndarray, values: np.ndarray) -> dict[str, Any]:
+    """What passes are judged by, as variables: see `fca.networks.loss.measured`."""
+    if not np.issubdtype(inputs.dtype, np.integer):
+        return {"log_probability": (("input", "class"), values)}
+    return {
+        "nll": (("input", "target"), values),
+        "target": np.arange(1, inputs.shape[1]),
+    }
+
+
+def divergence(live: xr.Dataset, replayed: xr.Dataset) -> xr.DataArray:
+    """KL(live || replayed) of the output distributions in nats, [input], for models of images."""
+    p, q = live["log_probability"], replayed["log_probability"]
+    return (xr.apply_ufunc(np.exp, p) * (p - q)).sum("class")
 
 
 class evaluating:

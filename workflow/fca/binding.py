@@ -7,10 +7,12 @@ from the source text, so that planning and help need not import torch.
 import ast
 import json
 import shlex
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,8 @@ from fca.networks.kinds import KINDS
 
 #: in data-flow order
 STAGES = (
-    "inputs", "models", "coefficients", "profiles", "replay", "layers", "variance", "effects", "execution",
+    "inputs", "models", "imports", "coefficients", "profiles", "replay", "layers", "variance", "effects",
+    "execution",
 )  # fmt: skip
 ROLES = {
     "Read": marks.READ,
@@ -108,10 +111,26 @@ def recipe(stage: str, arguments: Mapping[str, Any], digests: Digests) -> Recipe
 
 def external_digest(name: str, value: str, arguments: Mapping[str, Any], digests: Digests) -> str:
     """Digest of what lies outside the store: a corpus' files, a folder, or a name at a hub."""
-    if name == "source" and (found := corpus_files(arguments["corpus"], value)):
+    if "corpus" in arguments and name == "source" and (found := corpus_files(arguments["corpus"], value)):
         return digests.of_files(found)
+    if arguments.get("kind") == "python" and name == "source":
+        return digests.of_files([module_file(value)])
     path = Path(value)
     return digests.of_files(files_below(path)) if path.exists() else f"name {value}"
+
+
+def module_file(factory: str) -> tuple[str, Path]:
+    """The file of a user's `package.module:function`, found without importing torch."""
+    name = factory.partition(":")[0]
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = find_spec(name)
+    except ModuleNotFoundError:
+        found = None
+    if found is None or found.origin is None:
+        raise FcaError(f"models.factory: no module {name!r}; it is looked for here and in the environment")
+    return name, Path(found.origin)
 
 
 def options(stage: str, arguments: Mapping[str, Any]) -> str:

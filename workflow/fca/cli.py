@@ -144,6 +144,17 @@ def power(
     print_power(index, width, intervention)
 
 
+@app.command()
+def sites(
+    model: Annotated[str, typer.Argument(help="folder, Hugging Face name, or package.module:function")],
+    trust_remote_code: Annotated[bool, typer.Option(help="Run code that comes with the model.")] = False,
+) -> None:
+    """List the controllers that are found in a model: path, layer, channels, kind, what is known."""
+    from fca.networks.listing import print_sites
+
+    print_sites(model, trust_remote_code)
+
+
 @store_app.command("list")
 def store_list(store: StoreOption = STORE) -> None:
     """One line per artifact: stage/key, size, seconds, when made."""

@@ -11,11 +11,11 @@ from typing import Any
 
 from fca.arithmetic.lattice import names
 from fca.artifacts.code import code_digest
-from fca.artifacts.external import Digests
+from fca.artifacts.external import Digests, located
 from fca.artifacts.store import MANIFEST, Store
 from fca.binding import options, recipe
 from fca.errors import FcaError
-from fca.networks.kinds import BETWEEN, BLOCKS, STATIC
+from fca.networks.kinds import IMPORTED, STATIC
 from fca.output.names import FIGURES
 
 
@@ -32,6 +32,10 @@ class Job:
     @property
     def name(self) -> str:
         return f"{self.stage}/{self.key}"
+
+
+def is_imported(entry: Mapping[str, Any]) -> bool:
+    return "checkpoint" in entry or entry["kind"] in IMPORTED
 
 
 class Plan:
@@ -61,9 +65,10 @@ class Plan:
 
     def _build(self) -> None:
         config = self.config
-        inputs = self._add("inputs", config["inputs"]["corpus"], **config["inputs"])
+        text = {k: located(v) if k in ("source", "tokenizer") else v for k, v in config["inputs"].items()}
+        inputs = self._add("inputs", text["corpus"], **text)
         self.inputs = inputs
-        entries = [(entry, seed) for entry in config["models"] for seed in entry["seeds"]]
+        entries = [(entry, seed) for entry in config["models"] for seed in entry.get("seeds", [0])]
         names = [entry["name"] for entry in config["models"]]
         if len(set(names)) < len(names):
             raise FcaError(f"config: models.name must differ, found {', '.join(names)}")
@@ -75,6 +80,9 @@ class Plan:
         return {**self.config["backbone"], **entry.get("backbone", {})}
 
     def _model(self, entry: Mapping[str, Any], seed: int, inputs: str) -> str:
+        """A model that is trained here, or one that is imported as it is."""
+        if is_imported(entry):
+            return self._import(entry)
         own = {k: v for k, v in entry.items() if k not in ("name", "kind", "seeds", "backbone", "training")}
         training = {**self.config["training"], **entry.get("training", {})}
         del training["threads"]
@@ -88,8 +96,21 @@ class Plan:
             **training,
         )
 
+    def _import(self, entry: Mapping[str, Any]) -> str:
+        sites = entry.get("sites", "auto")
+        return self._add(
+            "imports",
+            entry["name"],
+            kind=entry["kind"],
+            source=located(entry.get("checkpoint") or entry["factory"]),
+            sites={"family": sites} if isinstance(sites, str) else dict(sites),
+            options={k: entry[k] for k in ("trust_remote_code", "gguf_file") if k in entry},
+        )
+
     def _twin(self, entry: Mapping[str, Any], trained: Iterable[tuple]) -> str | None:
         """The dense model of the same backbone, to compare execution with."""
+        if is_imported(entry):
+            return None
         for other, _, model in trained:
             if other["kind"] == "dense" and self._backbone(other) == self._backbone(entry):
                 return model
@@ -142,7 +163,6 @@ class Plan:
                 profiles=profiles,
                 intervention=name,
                 order=order,
-                blocks=" ".join(filter(None, [BLOCKS[entry["kind"]], BETWEEN.get(entry["kind"])])),
                 repeats=config["layers"]["repeats"],
                 seed=config["seed"],
                 device=passes["device"],
@@ -170,8 +190,6 @@ class Plan:
             evaluation=evaluation,
             profiles=profiles,
             dense=dense,
-            blocks=BLOCKS[entry["kind"]],
-            dense_blocks=BLOCKS["dense"],
             batch_size=min(config["execution"]["batch_size"], config["inputs"]["evaluation"]),
             rounds=config["execution"]["rounds"],
             seed=config["seed"],

@@ -1,7 +1,8 @@
 """In: the shape and labels of a coefficient array. Out: where each coefficient is taken from.
 
 Reassignments keep the multiset of coefficients and break one alignment each: `cross_input` that
-of inputs, `token_shuffle` that of tokens, `layer_shuffle` that of layers; joined by `+`, several.
+of inputs, `token_shuffle` that of tokens, `layer_shuffle` that of layers, `expert_shuffle` that of
+channels within a layer; joined by `+`, several.
 Each is drawn as indices only, so that arrays larger than memory are rearranged batch by batch.
 """
 
@@ -117,6 +118,21 @@ def layer_shuffle(labels: Labels, rng: np.random.Generator) -> Assignment:
     return Assignment(coefficients=shuffled)
 
 
+def expert_shuffle(labels: Labels, rng: np.random.Generator) -> Assignment:
+    """One random permutation of the channels (experts) within each layer, for all tokens alike.
+
+    Raises Undefined where every layer has one channel.
+    """
+    order = np.arange(len(labels.layers))
+    groups = [np.flatnonzero(labels.layers == layer) for layer in np.unique(labels.layers)]
+    if all(len(group) < 2 for group in groups):
+        raise Undefined("expert_shuffle needs layers with two or more channels")
+    for group in groups:
+        if len(group) > 1:
+            order[group] = group[derangement(len(group), rng)]
+    return Assignment(coefficients=order)
+
+
 def layers_alike(layers: Indices) -> bool:
     """Whether there are several layers and all have the same number of channels."""
     sizes = np.unique(layers, return_counts=True)[1]
@@ -138,6 +154,7 @@ REASSIGNMENTS: dict[str, Callable[[Labels, np.random.Generator], Assignment]] = 
     "token_shuffle": token_shuffle,
     "token_shuffle_by_layer": token_shuffle_by_layer,
     "layer_shuffle": layer_shuffle,
+    "expert_shuffle": expert_shuffle,
 }
 
 

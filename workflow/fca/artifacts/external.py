@@ -5,10 +5,13 @@ an audit on a large corpus or checkpoint stays well under a second.
 """
 
 import hashlib
+import importlib.util
 import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
+
+from fca.errors import FcaError
 
 
 class Digests:
@@ -52,6 +55,20 @@ class Digests:
         except OSError:
             return  # somebody else's store, mounted read-only: hash again next time
         self.changed = False
+
+
+def located(source: str) -> str:
+    """`package:NAME/REST` as the path of a file or folder inside an installed package.
+
+    Everything else is returned as it is. Raises FcaError where the package is not installed.
+    """
+    if not source.startswith("package:"):
+        return source
+    name, _, rest = source.removeprefix("package:").partition("/")
+    found = importlib.util.find_spec(name)
+    if found is None or not found.submodule_search_locations:
+        raise FcaError(f"{source!r}: the package {name!r} is not installed")
+    return str(Path(found.submodule_search_locations[0]) / rest)
 
 
 def files_below(path: Path) -> list[tuple[str, Path]]:

@@ -1,7 +1,8 @@
 """In: where text is. Out: its documents, one after the other.
 
 stdlib: source files of the running Python's standard library (no download). text: files by
-glob. jsonl: one JSON object a line, .gz and .zst too. huggingface: a data set by name or path.
+glob. lines: files by glob, one document a line. jsonl: one JSON object a line, .gz and .zst too.
+huggingface: a data set by name or path.
 """
 
 import glob
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from fca.errors import FcaError
 
-CORPORA = ("stdlib", "text", "jsonl", "huggingface")
+CORPORA = ("stdlib", "text", "lines", "jsonl", "huggingface")
 # ASSUME: tests, vendored packages and generated tables are left out of the default corpus; they
 # repeat themselves and would make documents depend on one another.
 STDLIB_LEAVES_OUT = {"test", "tests", "idle_test", "site-packages", "__pycache__", "encodings"}
@@ -65,6 +66,10 @@ def documents(kind: str, source: str, field: str = "text") -> Iterator[Document]
     for name, path in files(kind, source):
         if kind == "jsonl":
             yield from _jsonl(name, path, field)
+        elif kind == "lines":
+            with _open_text(path) as lines:
+                for number, line in enumerate(lines, start=1):
+                    yield Document(f"{name}:{number}", line.rstrip("\n"))
         else:
             # Undecodable bytes are replaced: one odd file must not stop an audit.
             yield Document(name, path.read_text(encoding="utf-8", errors="replace"))

@@ -1,5 +1,6 @@
 """In: text. Out: token ids. Bytes by default, or a Hugging Face tokenizer."""
 
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -36,7 +37,11 @@ class HuggingFace:
         except ImportError:
             raise FcaError(f"inputs.tokenizer {name!r} needs the package transformers (extra `hf`)") from None
         try:
-            self.tokenizer = AutoTokenizer.from_pretrained(name)
+            # a GGUF file holds its tokenizer
+            folder, file = (
+                (str(Path(name).parent), Path(name).name) if name.endswith(".gguf") else (name, None)
+            )
+            self.tokenizer = AutoTokenizer.from_pretrained(folder, **({"gguf_file": file} if file else {}))
         except Exception as error:  # the library raises many kinds; the message is what helps
             raise FcaError(f"inputs.tokenizer: cannot load {name!r}: {error}") from None
         self.vocabulary = len(self.tokenizer)

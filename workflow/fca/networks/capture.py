@@ -1,12 +1,15 @@
 """In: a model, its sites, a forward pass. Out: the coefficients that the controllers emitted."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 
 import torch
 from torch import Tensor, nn
 
 from fca.errors import FcaError
-from fca.networks.sites import Form, Site, submodule, to_channels
+from fca.networks.paths import submodule
+from fca.networks.sites import Form, Site, to_channels
+from fca.networks.swap import swapped
 
 
 class Capture:
@@ -20,21 +23,31 @@ class Capture:
         self.sites = list(sites)
         self.modules = [submodule(model, site.path) for site in self.sites]
         self.calls: list[list[Tensor]] = [[] for _ in self.sites]
-        self.handles: list = []
+        self.open = ExitStack()
 
     def __enter__(self) -> "Capture":
-        for site, module, calls in zip(self.sites, self.modules, self.calls):
-
-            def hook(_module, _args, output, site=site, calls=calls):
-                calls.append(site.coefficient(output).detach().clone())
-
-            self.handles.append(module.register_forward_hook(hook))
+        self.open.enter_context(
+            swapped(
+                (module, site.method, self._recorder(site, module, calls))
+                for site, module, calls in zip(self.sites, self.modules, self.calls)
+            )
+        )
         return self
 
     def __exit__(self, *exception) -> None:
-        for handle in self.handles:
-            handle.remove()
-        self.handles.clear()
+        self.open.close()
+
+    @staticmethod
+    def _recorder(site: Site, module: nn.Module, calls: list[Tensor]) -> Callable[[Callable], Callable]:
+        def wrap(original: Callable) -> Callable:
+            def recorded(*args, **kwargs):
+                output = original(*args, **kwargs)
+                calls.append(site.coefficient(module, output, args, kwargs).detach().clone())
+                return output
+
+            return recorded
+
+        return wrap
 
     def take(self, batch: int, token: int) -> tuple[Tensor, list[list[Form]]]:
         """What the last pass emitted: float32 [batch, token, coefficient] and each call's form.
@@ -46,7 +59,7 @@ class Capture:
             if not calls:
                 raise FcaError(
                     f"site {site.path!r} was never called in the forward pass; its weights may be "
-                    "used directly, and a hook there sees nothing"
+                    "used directly, and a replacement there sees nothing"
                 )
             taken = [to_channels(call, batch, token, site.path) for call in calls]
             forms.append([form for _, form in taken])

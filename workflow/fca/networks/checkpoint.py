@@ -12,10 +12,12 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from fca.errors import FcaError
-from fca.networks.kinds import module
+from fca.networks.choice import choose
+from fca.networks.kinds import TRAINED, module
 from fca.networks.sites import Site
 
 MUDD_TYPES = ("muddpythia", "muddformer")
+IMPORT = "import.json"  # in place of weights, in the artifact of an imported model
 
 
 def load_checkpoint(
@@ -23,10 +25,33 @@ def load_checkpoint(
 ) -> tuple[nn.Module, list[Site]]:
     """A frozen model in evaluation mode and its sites.
 
-    folder: one written here, or a published MUDDPythia or MUDDFormer. precision: float32 or
-    bfloat16. Raises FcaError for missing files and for parameters that are missing or unknown.
+    folder: one written here (trained or imported), or a published MUDDPythia or MUDDFormer.
+    precision: float32 or bfloat16. Raises FcaError for missing files and for parameters that are
+    missing or unknown.
     """
     folder = Path(folder)
+    dtype = dtype_of(precision)
+    if (folder / IMPORT).is_file():
+        facts = json.loads((folder / IMPORT).read_text())
+        model, sites = load_import(facts, dtype)
+    else:
+        model, sites = load_trained(folder)
+    model.to(device=device, dtype=dtype).eval().requires_grad_(False)
+    return model, sites
+
+
+def load_import(facts: dict, dtype: torch.dtype) -> tuple[nn.Module, list[Site]]:
+    """A model that lives outside the store. facts: kind, source, sites, options."""
+    if facts["kind"] in TRAINED:
+        model, sites = load_trained(Path(facts["source"]))
+    else:
+        model = module(facts["kind"]).load(facts["source"], dtype, facts["options"])
+        sites = []
+    return model, choose(model, facts["sites"], sites)
+
+
+def load_trained(folder: Path) -> tuple[nn.Module, list[Site]]:
+    """A model of a kind that is known here, from config.json and its weights."""
     architecture = read_config(folder)
     kind = kind_of(architecture, folder)
     build = module(kind).build
@@ -34,7 +59,6 @@ def load_checkpoint(
     model = build({k: v for k, v in architecture.items() if k != "kind"})
     weights = {rename(name): tensor for name, tensor in read_weights(folder).items()}
     fill(model, weights, folder)
-    model.to(device=device, dtype=dtype_of(precision)).eval().requires_grad_(False)
     return model, module(kind).sites(model)
 
 
@@ -102,7 +126,8 @@ def fill(model: nn.Module, weights: dict[str, Tensor], folder: Path) -> None:
         if names:
             shown = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
             raise FcaError(f"{folder}: the checkpoint {problem} parameters {shown}")
-    model.load_state_dict(weights)
+    # assigned, not copied: a checkpoint is in memory once
+    model.load_state_dict(weights, assign=True)
 
 
 def save_checkpoint(folder: Path, kind: str, architecture: dict, model: nn.Module) -> None:

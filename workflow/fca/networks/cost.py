@@ -3,6 +3,8 @@
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,15 +12,29 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from fca.networks.sites import matching, submodule
+from fca.networks.paths import submodule
 
 Run = Callable[[], Tensor]
 
 
+def blocks_of(model: nn.Module) -> list[str]:
+    """Paths of a model's blocks: what it names in `block_paths`, else the children of the module
+    list that holds most parameters (the outermost of nested ones); the model itself without one.
+    """
+    own: Any = getattr(model, "block_paths", None)
+    if own is not None:
+        return list(own)
+    lists = [(path, m) for path, m in model.named_modules() if isinstance(m, nn.ModuleList) and len(m)]
+    if not lists:
+        return [""]
+    path, largest = max(lists, key=lambda found: sum(p.numel() for p in found[1].parameters()))
+    return [f"{path}.{i}" for i in range(len(largest))]
+
+
 @contextmanager
-def counted_blocks(model: nn.Module, pattern: str) -> Iterator[dict[str, int]]:
+def counted_blocks(model: nn.Module) -> Iterator[dict[str, int]]:
     """Count, per block, the tokens that it returns: a skipped block or token does not count."""
-    counts = dict.fromkeys(matching(model, pattern), 0)
+    counts = dict.fromkeys(blocks_of(model), 0)
 
     def hook_of(path: str):
         def hook(_module, _args, output):
@@ -35,7 +51,15 @@ def counted_blocks(model: nn.Module, pattern: str) -> Iterator[dict[str, int]]:
             handle.remove()
 
 
-def flops(run: Run) -> int:
+@dataclass(frozen=True)
+class Flops:
+    """Floating-point operations of one run, in total and inside each module by its path."""
+
+    total: int
+    by_module: dict[str, int]
+
+
+def flops(run: Run) -> Flops:
     """Floating-point operations of matrix products in one run, as torch counts them.
 
     Attention is taken apart into matrix products, since fused kernels are not counted on every
@@ -43,7 +67,44 @@ def flops(run: Run) -> int:
     """
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         run()
-    return counter.get_total_flops()
+    by_module = {
+        path.partition(".")[2]: sum(counts.values()) for path, counts in counter.get_flop_counts().items()
+    }
+    return Flops(counter.get_total_flops(), by_module)
+
+
+def experts_of(model: nn.Module) -> dict[str, tuple[int, int]]:
+    """Modules that hold experts: path -> (number of experts, matrix weights of one).
+
+    Experts lie in stacked parameters [expert, ., .] or in a list of equal modules.
+    """
+    found = {}
+    for path, module in model.named_modules():
+        if path.split(".")[-1] != "experts":
+            continue
+        stacked = [p for p in module.parameters(recurse=False) if p.ndim == 3]
+        lists = [m for m in module.children() if isinstance(m, nn.ModuleList)]
+        inner = list(lists[0]) if lists else list(module.children())
+        if stacked:
+            found[path] = (len(stacked[0]), sum(p.numel() for p in stacked) // len(stacked[0]))
+        elif len(inner) > 1:
+            weights = sum(p.numel() for p in inner[0].parameters() if p.ndim == 2)
+            found[path] = (len(inner), weights)
+    return found
+
+
+def experts_executed(model: nn.Module, counted: Flops, tokens: int) -> tuple[float, float] | None:
+    """Experts present and executed per token, mean over the layers; None without experts.
+
+    Executed is measured: the operations inside the experts over those of one expert on one row.
+    It does not ask what the router meant, so an expert that runs with weight 0 counts.
+    """
+    layers = experts_of(model)
+    if not layers:
+        return None
+    present = sum(count for count, _ in layers.values()) / len(layers)
+    rows = [counted.by_module.get(path, 0) / (2 * weights) for path, (_, weights) in layers.items()]
+    return present, sum(rows) / len(rows) / tokens
 
 
 class LiveBytes(TorchDispatchMode):

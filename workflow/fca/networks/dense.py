@@ -41,10 +41,14 @@ class Rotary(nn.Module):
         self.register_buffer("cosine", angle.cos(), persistent=False)
         self.register_buffer("sine", angle.sin(), persistent=False)
 
-    def forward(self, x: Tensor) -> Tensor:  # [batch, head, token, D]
+    def forward(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
+        """x [batch, head, token, D] at positions [batch, token], by default 0, 1, 2, ..."""
         first, second = x.chunk(2, dim=-1)
-        cosine = self.cosine[: x.shape[-2]].to(x.dtype)
-        sine = self.sine[: x.shape[-2]].to(x.dtype)
+        if positions is None:
+            cosine, sine = self.cosine[: x.shape[-2]], self.sine[: x.shape[-2]]
+        else:
+            cosine, sine = self.cosine[positions].unsqueeze(1), self.sine[positions].unsqueeze(1)
+        cosine, sine = cosine.to(x.dtype), sine.to(x.dtype)
         return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fca.networks.loss import run
-from fca.networks.passes import batches, device_of
+from fca.networks.passes import batches, tensor_of
 from fca.networks.playback import Playback
 from fca.networks.sites import Form, Site
 
@@ -35,17 +35,16 @@ def divergences(
     other, so that one batch's logits are held at a time. Raises ProofError where a controller ran
     during the replay.
     """
-    device = device_of(model)
     count = min(inputs, len(tokens))
     found = {name: np.zeros(count) for name in MEASURES}
     for batch in batches(len(tokens), batch_size):
         if batch.start >= count:
             break
-        ids = torch.from_numpy(tokens[batch].astype(np.int64)).to(device)
+        ids = tensor_of(tokens[batch], model)
         values = np.ascontiguousarray(coefficients(batch), dtype=np.float32)
         live = run(model, ids)
         with Playback(model, sites, forms) as playback:
-            playback.load(torch.from_numpy(values).to(device))
+            playback.load(torch.from_numpy(values).to(ids.device))
             replayed = run(model, ids)
             playback.finish()
         for i in range(min(batch.stop, count) - batch.start):

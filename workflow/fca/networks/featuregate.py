@@ -25,6 +25,9 @@ class Config(dense.Config):
 
     features: Literal["statistics", "residual"] = "statistics"
     gate_width: int = 32  # ASSUME: hidden units of the gate; small beside the block
+    # g stays within 1 - strength and 1 + strength. A weak gate is a control: its coefficients can
+    # vary with the input as much as they like, in shares of variance, and hardly be needed.
+    strength: float = 1.0
 
 
 def residual_features(h: Tensor) -> Tensor:
@@ -48,7 +51,7 @@ def statistics_features(h: Tensor) -> Tensor:
 
 
 class Gate(nn.Module):
-    """The controller: one coefficient per token in (0, 2), [batch, token, 1]."""
+    """The controller: one coefficient per token in (1 - strength, 1 + strength), [batch, token, 1]."""
 
     def __init__(self, config: Config):
         super().__init__()
@@ -56,9 +59,11 @@ class Gate(nn.Module):
         inputs = 4 if config.features == "statistics" else config.width
         self.hidden = nn.Linear(inputs, config.gate_width)
         self.out = nn.Linear(config.gate_width, 1)
+        self.strength = config.strength
 
     def forward(self, h: Tensor) -> Tensor:
-        return 2 * torch.sigmoid(self.out(F.gelu(self.hidden(self.features(h)))))
+        g = 2 * torch.sigmoid(self.out(F.gelu(self.hidden(self.features(h)))))
+        return 1 + self.strength * (g - 1)
 
 
 class GatedBlock(dense.Block):

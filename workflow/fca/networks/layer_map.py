@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from fca.networks.loss import run, token_nll
-from fca.networks.passes import batches, device_of
+from fca.networks.cost import blocks_of
+from fca.networks.loss import measured, run
+from fca.networks.passes import batches, tensor_of
 from fca.networks.playback import Playback
 from fca.networks.prefix import Memory
 from fca.networks.sites import Form, Site
@@ -27,6 +28,14 @@ class Mapped:
     inputs: slice
     variant: int | None
     nll: np.ndarray
+
+
+def reusable(model: nn.Module) -> list[str]:
+    """Paths of the modules whose output a layer map takes over: the blocks, and what a model names
+    in `between_blocks`.
+    """
+    between = getattr(model, "between_blocks", None)
+    return [*blocks_of(model), *(between() if between else [])]
 
 
 def changes(layers: np.ndarray, order: str) -> tuple[bool, list[np.ndarray]]:
@@ -59,25 +68,24 @@ def variants(
     tokens [input, token]; base and other give [batch, token, coefficient]. Raises ProofError
     where a controller ran or a recorded call was not played back.
     """
-    device = device_of(model)
     ends = np.cumsum([sum(form.channels for form in calls) for calls in forms])
     owner = np.searchsorted(ends, np.arange(ends[-1]), side="right")  # coefficient -> site
 
-    def on_device(values: np.ndarray) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32)).to(device)
-
     with Playback(model, sites, forms) as playback, Memory(model, playback, blocks) as memory:
         for inputs in batches(len(tokens), batch_size):
-            ids = torch.from_numpy(tokens[inputs].astype(np.int64)).to(device)
-            common, changed = on_device(base(inputs)), on_device(other(inputs))
+            ids = tensor_of(tokens[inputs], model)
+            common, changed = (
+                torch.from_numpy(np.ascontiguousarray(source(inputs), dtype=np.float32)).to(ids.device)
+                for source in (base, other)
+            )
             playback.load(common)
             with memory.remember():
                 logits = run(model, ids)
             playback.finish()
-            yield Mapped(inputs, None, token_nll(logits, ids).cpu().numpy())
+            yield Mapped(inputs, None, measured(logits, ids).cpu().numpy())
             for k, mask in enumerate(masks):
-                playback.load(torch.where(torch.from_numpy(mask).to(device), changed, common))
+                playback.load(torch.where(torch.from_numpy(mask).to(ids.device), changed, common))
                 with memory.reuse(np.unique(owner[mask]).tolist()):
                     logits = run(model, ids)
                 playback.finish()
-                yield Mapped(inputs, k, token_nll(logits, ids).cpu().numpy())
+                yield Mapped(inputs, k, measured(logits, ids).cpu().numpy())

@@ -11,6 +11,15 @@ def run(model: nn.Module, tokens: Tensor) -> Tensor:
     return output if isinstance(output, Tensor) else output.logits
 
 
+def measured(logits: Tensor, inputs: Tensor) -> Tensor:
+    """What a pass is judged by: the loss of each predicted token, or, for inputs that are no
+    token ids (images), the log-probabilities [batch, class], whose divergence from live is.
+    """
+    if inputs.is_floating_point():
+        return logits.float().log_softmax(-1)
+    return token_nll(logits, inputs)
+
+
 def token_nll(logits: Tensor, tokens: Tensor, rows: int = 8192) -> Tensor:
     """Loss of each predicted token, float32 nats, [batch, token - 1].
 

@@ -49,11 +49,10 @@ class Config:
         """The streams mixed after a layer; what leaves the last one is a single stream."""
         return STREAMS if layer < self.n_layer - 1 else STREAMS[-1:]
 
-    def norm(self, width: int | None = None) -> nn.Module:
-        width = width or self.dim
+    def norm(self) -> nn.Module:
         if self.former:
-            return RMSNorm(width, self.norm_eps)
-        return nn.LayerNorm(width, eps=self.norm_eps)
+            return RMSNorm(self.dim, self.norm_eps)
+        return nn.LayerNorm(self.dim, eps=self.norm_eps)
 
 
 class RMSNorm(nn.Module):
@@ -199,6 +198,9 @@ class Mudd(nn.Module):
         self.connections = nn.ModuleList(Connection() for _ in range(config.n_layer))
         self.norm = config.norm()
         self.output = nn.Linear(config.dim, config.vocab_size, bias=False)
+
+    def between_blocks(self) -> list[str]:
+        return [f"connections.{layer}" for layer in range(self.config.n_layer)]
 
     def forward(self, tokens: Tensor) -> Tensor:
         x = self.tok_embeddings(tokens)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from fca.errors import FcaError
 from fca.networks.capture import Capture
-from fca.networks.loss import run, token_nll
+from fca.networks.loss import measured, run
 from fca.networks.playback import Playback
 from fca.networks.sites import Form, Site
 
@@ -38,27 +38,85 @@ def batches(inputs: int, batch_size: int) -> list[slice]:
     return [slice(a, min(a + batch_size, inputs)) for a in range(0, inputs, batch_size)]
 
 
-def device_of(model: nn.Module) -> torch.device:
-    return next((p.device for p in model.parameters()), torch.device("cpu"))
-
-
 def digest(logits: Tensor) -> str:
     """sha256 over the logits' bytes: equal digests mean equal bit for bit."""
     return hashlib.sha256(logits.detach().contiguous().cpu().view(torch.uint8).numpy().data).hexdigest()
 
 
+def tensor_of(inputs: np.ndarray, model: nn.Module) -> Tensor:
+    """Token ids, or floating-point inputs in the model's precision, on the model's device."""
+    parameter = next(model.parameters(), torch.empty(0))
+    kind = torch.int64 if np.issubdtype(inputs.dtype, np.integer) else parameter.dtype
+    return torch.from_numpy(inputs).to(device=parameter.device, dtype=kind)
+
+
+def extent(inputs: Tensor) -> tuple[int, int]:
+    """Batch and number of tokens; inputs that are no token ids count as one token."""
+    return inputs.shape[0], 1 if inputs.is_floating_point() else inputs.shape[1]
+
+
 def check_tokens(tokens) -> np.ndarray:
-    """Token ids as an integer array [input, token] with at least two tokens."""
+    """Token ids as an integer array [input, token] with at least two tokens.
+
+    Floating-point inputs [input, ...], such as images, pass as they are.
+    """
     try:
         array = np.asarray(tokens.cpu() if isinstance(tokens, Tensor) else tokens)
     except ValueError:
         raise FcaError("tokens: the sequences have different lengths; one length is needed") from None
+    if array.ndim > 2 and np.issubdtype(array.dtype, np.floating):
+        return array
     if array.ndim != 2 or array.shape[1] < 2 or not np.issubdtype(array.dtype, np.integer):
         raise FcaError(
             f"tokens: expected integers [input, token] with at least 2 tokens, "
             f"found {array.dtype} {array.shape}"
         )
     return array
+
+
+def check_padding(model: nn.Module, tokens: np.ndarray) -> None:
+    """Refuse padded inputs: without a mask the padding would be read as text."""
+    padding = getattr(getattr(model, "config", None), "pad_token_id", None)
+    if padding is None or tokens.ndim != 2:
+        return
+    for side, column in (("left", 0), ("right", -1)):
+        padded = np.flatnonzero(tokens[:, column] == padding)
+        if len(padded):
+            raise FcaError(
+                f"input {padded[0]} is padded on the {side} (token {padding}); inputs must be text of "
+                "one length, so cut them shorter instead"
+            )
+
+
+def check_independence(
+    model: nn.Module,
+    sites: Sequence[Site],
+    first: Tensor,
+    together: Tensor,
+    forms: Sequence[Sequence[Form]],
+) -> None:
+    """Refuse a site whose output for an input depends on which others are in the batch.
+
+    ASSUME: up to 1 % of the coefficients' spread is rounding (batch composition changes results
+    by about 3e-6, and a token may then take another expert), and 30 units of rounding in half
+    precision; what is coupled differs by far more.
+    """
+    with Capture(model, sites) as capture:
+        run(model, first)
+        alone, _ = capture.take(*extent(first))
+    precision = next((p.dtype for p in model.parameters()), torch.float32)
+    allowed = max(0.01, 30 * torch.finfo(precision).eps)
+    start = 0
+    for site, calls in zip(sites, forms):
+        stop = start + sum(form.channels for form in calls)
+        a, b = alone[..., start:stop], together[..., start:stop]
+        spread = (b - b.mean()).abs().mean() + 1e-3 * b.abs().mean()
+        if (a - b).abs().mean() > allowed * spread:
+            raise FcaError(
+                f"site {site.path!r}: its output for an input depends on the others in the batch; "
+                "use passes.batch_size 1 or another site"
+            )
+        start = stop
 
 
 def _finite(nll: Tensor, inputs: slice) -> np.ndarray:
@@ -75,10 +133,10 @@ def record(model: nn.Module, sites: Sequence[Site], tokens: np.ndarray, batch_si
 
     Raises FcaError for sites never called, changing shape between batches, or not finite.
     """
-    device = device_of(model)
+    check_padding(model, tokens)
     known: list[list[Form]] | None = None
     for inputs in batches(len(tokens), batch_size):
-        ids = torch.from_numpy(tokens[inputs].astype(np.int64)).to(device)
+        ids = tensor_of(tokens[inputs], model)
         if not sites:
             logits = run(model, ids)
             coefficients = None
@@ -86,13 +144,15 @@ def record(model: nn.Module, sites: Sequence[Site], tokens: np.ndarray, batch_si
         else:
             with Capture(model, sites) as capture:
                 logits = run(model, ids)
-                captured, forms = capture.take(*ids.shape)
+                captured, forms = capture.take(*extent(ids))
             if known is not None and forms != known:
                 changed = next(s.path for s, a, b in zip(sites, known, forms) if a != b)
                 raise FcaError(f"site {changed!r}: its output changed shape between batches")
-            known = forms
             coefficients = captured.cpu().numpy()
-        nll = _finite(token_nll(logits, ids), inputs)
+            if known is None and len(ids) > 1:
+                check_independence(model, sites, ids[:1], captured[:1], forms)
+            known = forms
+        nll = _finite(measured(logits, ids), inputs)
         yield Batch(inputs, nll, digest(logits), coefficients, forms)
 
 
@@ -109,14 +169,13 @@ def replay(
 
     Raises ProofError where a controller ran or a recorded call was not played back.
     """
-    device = device_of(model)
     with Playback(model, sites, forms) as playback:
         for inputs in batches(len(tokens), batch_size):
-            ids = torch.from_numpy(tokens[inputs].astype(np.int64)).to(device)
+            ids = tensor_of(tokens[inputs], model)
             values = np.ascontiguousarray(coefficients(inputs), dtype=np.float32)
-            playback.load(torch.from_numpy(values).to(device))
+            playback.load(torch.from_numpy(values).to(ids.device))
             logits = run(model, ids)
             playback.finish()
-            nll = _finite(token_nll(logits, ids), inputs)
+            nll = _finite(measured(logits, ids), inputs)
             runs = playback.controller_runs
             yield Batch(inputs, nll, digest(logits), controller_runs=runs)

@@ -1,16 +1,19 @@
 """In: a model, its sites, recorded coefficients. Out: a model that runs on them alone.
 
-The controllers' `forward` is replaced on the module instance, never the module itself, since
-blocks read their controllers' attributes. Everything is put back when the context closes.
+The controllers' `forward` is replaced while the context is open and put back when it closes.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import wraps
 
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from fca.errors import ProofError
-from fca.networks.sites import Form, Site, from_channels, submodule
+from fca.networks.paths import submodule
+from fca.networks.sites import Form, Site, from_channels
+from fca.networks.swap import swapped
 
 
 class ParameterWatch(TorchFunctionMode):
@@ -63,57 +66,50 @@ class Playback:
         self.descendants = [m for top in disabled for m in top.modules() if m is not top]
         self.parameters = [p for top in disabled for p in top.parameters() if id(p) not in elsewhere]
         self.watch = ParameterWatch(self.parameters) if watched else None
-        self.handles: list = []
-        self.replaced: list[tuple[nn.Module, Callable | None]] = []
+        self.open = ExitStack()
 
     def __enter__(self) -> "Playback":
         try:
             for module in self.descendants:
-                self.handles.append(module.register_forward_pre_hook(self._count))
-            for index, module in enumerate(self.modules):
-                # accelerate and others also keep a forward on the instance: put theirs back
-                self.replaced.append((module, module.__dict__.get("forward")))
-                module.forward = self._player(index, module.forward)
+                handle = module.register_forward_pre_hook(self._count)
+                self.open.callback(handle.remove)
+            self.open.enter_context(
+                swapped(
+                    (module, site.method, self._player(site, module, queue))
+                    for site, module, queue in zip(self.sites, self.modules, self.queues)
+                )
+            )
             if self.watch:
-                self.watch.__enter__()
+                self.open.enter_context(self.watch)
         except BaseException:
-            self._restore()
+            self.open.close()
             raise
         return self
 
     def __exit__(self, *exception) -> None:
-        if self.watch:
-            self.watch.__exit__(*exception)
-        self._restore()
-
-    def _restore(self) -> None:
-        for handle in self.handles:
-            handle.remove()
-        for module, forward in self.replaced:
-            if forward is None:
-                del module.forward
-            else:
-                module.forward = forward
-        self.handles.clear()
-        self.replaced.clear()
+        self.open.close()
 
     def _count(self, *_) -> None:
         self.controller_runs += 1
 
-    def _player(self, index: int, original):
-        site, module, queue = self.sites[index], self.modules[index], self.queues[index]
+    def _player(self, site: Site, module: nn.Module, queue: list[Tensor]) -> Callable[[Callable], Callable]:
+        def wrap(original: Callable) -> Callable:
+            @wraps(original)  # sites look at its signature
+            def counted(*args, **kwargs):
+                if not site.runs_in_playback:
+                    self.controller_runs += 1
+                return original(*args, **kwargs)
 
-        def counted(*args, **kwargs):
-            if not site.runs_in_playback:
-                self.controller_runs += 1
-            return original(*args, **kwargs)
+            def played(*args, **kwargs):
+                if not queue:
+                    raise ProofError(
+                        f"site {site.path!r} was called more often in the replay than when recorded"
+                    )
+                return site.playback(module, counted, queue.pop(0), args, kwargs)
 
-        def forward(*args, **kwargs):
-            if not queue:
-                raise ProofError(f"site {site.path!r} was called more often in the replay than when recorded")
-            return site.playback(module, counted, queue.pop(0), args, kwargs)
+            return played
 
-        return forward
+        return wrap
 
     def load(self, coefficients: Tensor) -> None:
         """Queue one batch's coefficients, [batch, token, coefficient] on the model's device."""

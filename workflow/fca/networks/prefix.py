@@ -2,35 +2,35 @@
 
 The first replay is remembered block by block. A variant takes over every block that had finished
 before its first changed site was called, and every part of a block that is given the very same
-tensors again and holds no changed site. What is taken over is what would be computed, so results
+tensors again and calls no changed site. What is taken over is what would be computed, so results
 are equal bit for bit to those of a replay from the start.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
 
 from fca.errors import FcaError
+from fca.networks.paths import submodule
 from fca.networks.playback import Playback
-from fca.networks.sites import submodule
+from fca.networks.swap import swapped
 
 
 @dataclass(frozen=True)
 class Call:
     """One call of a module in the first replay.
 
-    given: the objects it was called with. started, finished: its place among all calls. sites:
-    those called inside. versions: how often each tensor of the output had been edited in place.
+    given: the objects it was called with. before, after: how many calls of each site were still to
+    come. versions: how often each tensor of the output had been edited in place.
     """
 
     given: tuple
     output: Any
-    started: int
-    finished: int
-    sites: tuple[int, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
     versions: tuple[int, ...]
 
 
@@ -43,73 +43,50 @@ class Memory:
 
     def __init__(self, model: nn.Module, playback: Playback, blocks: Sequence[str]):
         self.playback = playback
-        sites = {id(m): i for i, m in enumerate(playback.modules)}
-        self.blocks = [(path, submodule(model, path)) for path in blocks]
-        self.blocks = [(path, m) for path, m in self.blocks if id(m) not in sites]
+        sites = {id(module) for module in playback.modules}
+        found = [(path, submodule(model, path)) for path in blocks]
+        self.blocks = [(path, module) for path, module in found if id(module) not in sites]
         self.parts = [
-            (f"{path}.{name}", child)
+            (f"{path}.{name}", part)
             for path, block in self.blocks
-            for name, child in block.named_children()
-            if id(child) not in sites
+            for name, part in block.named_children()
+            if id(part) not in sites
         ]
-        #: module -> the sites inside it
-        self.inside = {
-            id(m): frozenset(sites[id(below)] for below in m.modules() if id(below) in sites)
-            for _, m in (*self.blocks, *self.parts)
-        }
         self.mode = "off"
-        self.replaced: list[tuple[nn.Module, Callable | None]] = []
-        self.handles: list = []
+        self.open = ExitStack()
         self._forget()
 
     def __enter__(self) -> "Memory":
-        try:
-            for index, module in enumerate(self.playback.modules):
-                self.handles.append(module.register_forward_pre_hook(self._site(index)))
-            for path, module in self.parts:
-                self._replace(module, self._part(path, module, module.forward))
-            for path, module in self.blocks:
-                self._replace(module, self._block(path, module, module.forward))
-        except BaseException:
-            self.__exit__()
-            raise
+        wrapped = [(self._part, part) for part in self.parts] + [(self._block, b) for b in self.blocks]
+        self.open.enter_context(
+            swapped((module, "forward", wrap(path, module)) for wrap, (path, module) in wrapped)
+        )
         return self
 
     def __exit__(self, *exception) -> None:
-        for handle in self.handles:
-            handle.remove()
-        for module, forward in reversed(self.replaced):
-            if forward is None:
-                del module.forward
-            else:
-                module.forward = forward
-        self.handles.clear()
-        self.replaced.clear()
+        self.open.close()
         self._forget()
-
-    def _replace(self, module: nn.Module, forward: Callable) -> None:
-        self.replaced.append((module, module.__dict__.get("forward")))
-        module.forward = forward
 
     def _forget(self) -> None:
         self.calls: dict[int, list[Call]] = {}
         self.tensors: set[int] = set()  # ids of what is stored, so alive
-        self.site_calls: list[tuple[int, int]] = []  # (when, site), in order
-        self.clock = 0
+        self.total: tuple[int, ...] = ()
+
+    def _to_come(self) -> tuple[int, ...]:
+        return tuple(len(queue) for queue in self.playback.queues)
 
     @contextmanager
     def remember(self) -> Iterator[None]:
         """Store the pass made inside."""
         self._forget()
+        self.total = self._to_come()
         with self._as("remember"):
             yield
 
     @contextmanager
     def reuse(self, changed: Iterable[int]) -> Iterator[None]:
         """Make the pass inside from the stored one; changed: indices of the sites that differ."""
-        self.changed = frozenset(changed)
-        reached = [when for when, site in self.site_calls if site in self.changed]
-        self.until = min(reached, default=self.clock + 1)
+        self.changed = tuple(changed)
         self.seen: dict[int, int] = {}
         with self._as("reuse"):
             yield
@@ -122,59 +99,57 @@ class Memory:
         finally:
             self.mode = "off"
 
-    def _site(self, index: int) -> Callable:
-        def called(*_) -> None:
-            if self.mode == "remember":
-                self.clock += 1
-                self.site_calls.append((self.clock, index))
+    def _block(self, path: str, module: nn.Module) -> Callable[[Callable], Callable]:
+        def reusable(given: tuple) -> Call | None:
+            place = self.seen.get(id(module), 0)
+            self.seen[id(module)] = place + 1
+            for call in self.calls.get(id(module), [])[place : place + 1]:
+                if all(call.after[site] == self.total[site] for site in self.changed):
+                    return call
+            return None
 
-        return called
+        return self._wrap(path, module, reusable, always=True)
 
-    def _block(self, path: str, module: nn.Module, original: Callable) -> Callable:
-        def forward(*args, **kwargs):
-            if self.mode == "remember":
-                return self._store(module, original, args, kwargs, always=True)
-            if self.mode == "reuse":
-                place = self.seen.get(id(module), 0)
-                self.seen[id(module)] = place + 1
-                call = self.calls[id(module)][place]
-                if call.finished < self.until:
-                    return self._take(path, call)
-            return original(*args, **kwargs)
+    def _part(self, path: str, module: nn.Module) -> Callable[[Callable], Callable]:
+        def reusable(given: tuple) -> Call | None:
+            for call in self.calls.get(id(module), []):
+                same = len(given) == len(call.given) and all(a is b for a, b in zip(given, call.given))
+                if same and all(call.after[site] == call.before[site] for site in self.changed):
+                    return call
+            return None
 
-        return forward
+        return self._wrap(path, module, reusable, always=False)
 
-    def _part(self, path: str, module: nn.Module, original: Callable) -> Callable:
-        def forward(*args, **kwargs):
-            if self.mode == "remember":
-                return self._store(module, original, args, kwargs, always=False)
-            if self.mode == "reuse" and not (self.inside[id(module)] & self.changed):
-                given = objects(args, kwargs)
-                for call in self.calls.get(id(module), ()):
-                    if len(given) == len(call.given) and all(a is b for a, b in zip(given, call.given)):
-                        return self._take(path, call)
-            return original(*args, **kwargs)
+    def _wrap(
+        self, path: str, module: nn.Module, reusable: Callable[[tuple], Call | None], always: bool
+    ) -> Callable[[Callable], Callable]:
+        def wrap(original: Callable) -> Callable:
+            def forward(*args, **kwargs):
+                if self.mode == "off":
+                    return original(*args, **kwargs)
+                given = (*args, *(x for name in sorted(kwargs) for x in (name, kwargs[name])))
+                if self.mode == "remember":
+                    before = self._to_come()
+                    output = original(*args, **kwargs)
+                    self._store(module, given, output, before, always)
+                    return output
+                call = reusable(given)
+                return original(*args, **kwargs) if call is None else self._take(path, call)
 
-        return forward
+            return forward
 
-    def _store(self, module: nn.Module, original: Callable, args, kwargs, always: bool) -> Any:
-        """Call and remember; parts only where all they are given is remembered too, since only
-        then can a variant give them the very same tensors.
+        return wrap
+
+    def _store(self, module: nn.Module, given: tuple, output: Any, before: tuple, always: bool) -> None:
+        """Remember a call; parts only where all they are given is remembered too, since only then
+        can a variant give them the very same tensors.
         """
-        self.clock += 1
-        started = self.clock
-        output = original(*args, **kwargs)
-        self.clock += 1
-        given = objects(args, kwargs)
-        if always or all(id(x) in self.tensors for x in given if isinstance(x, Tensor)):
-            sites = tuple(site for when, site in self.site_calls if started < when)
-            found = tensors(output)
-            versions = tuple(t._version for t in found)
-            self.calls.setdefault(id(module), []).append(
-                Call(given, output, started, self.clock, sites, versions)
-            )
-            self.tensors |= {id(t) for t in found}
-        return output
+        if not always and any(isinstance(x, Tensor) and id(x) not in self.tensors for x in given):
+            return
+        found = tensors(output)
+        call = Call(given, output, before, self._to_come(), tuple(t._version for t in found))
+        self.calls.setdefault(id(module), []).append(call)
+        self.tensors |= {id(t) for t in found}
 
     def _take(self, path: str, call: Call) -> Any:
         if tuple(t._version for t in tensors(call.output)) != call.versions:
@@ -182,14 +157,9 @@ class Memory:
                 f"the output of {path!r} is edited in place later in the pass, so a layer map cannot "
                 "reuse it; leave `layers.interventions` empty for this model"
             )
-        for site in call.sites:
-            self.playback.queues[site].pop(0)
+        for queue, before, after in zip(self.playback.queues, call.before, call.after):
+            del queue[: before - after]
         return call.output
-
-
-def objects(args: tuple, kwargs: dict) -> tuple:
-    """Everything a call was given, in a fixed order."""
-    return (*args, *(x for name in sorted(kwargs) for x in (name, kwargs[name])))
 
 
 def tensors(output: Any) -> list[Tensor]:

@@ -4,17 +4,17 @@ A site knows which part of a module's output is the coefficient, as an array
 [batch, token, channel], and how to give it back to the network in the shape it had.
 """
 
-import difflib
-import re
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from fca.errors import FcaError
+from fca.networks.paths import layers_of, matching
 
 
 @dataclass(frozen=True)
@@ -39,22 +39,26 @@ class Site:
     """One place where a controller's output enters the network.
 
     path: dotted path of the controller's module. layer: 0-based depth. labels: names of the
-    channels, {coordinate: one value per channel}, beside their running number.
+    channels, {coordinate: one value per channel}, beside their running number. method: what is
+    replaced on the module instance.
     """
 
     path: str
     layer: int
     labels: Mapping[str, Sequence] = field(default_factory=dict)
+    method = "forward"
 
-    #: True where the module has to run even in playback, since only part of its output is replaced
+    #: True where the module has to run even in playback, since only part of it is replaced
     runs_in_playback = False
 
-    def coefficient(self, output) -> Tensor:
-        """The part of the module's output that is coefficient."""
+    def coefficient(self, module: nn.Module, output: Any, args: tuple, kwargs: dict) -> Tensor:
+        """The part of a call that is coefficient."""
         raise NotImplementedError
 
-    def playback(self, module: nn.Module, original, coefficient: Tensor, args, kwargs):
-        """What the module returns instead when `coefficient` is played back."""
+    def playback(
+        self, module: nn.Module, original: Callable, coefficient: Tensor, args: tuple, kwargs: dict
+    ) -> Any:
+        """What the call returns instead when `coefficient` is played back."""
         raise NotImplementedError
 
 
@@ -62,7 +66,7 @@ class Site:
 class Output(Site):
     """The module's whole output is the coefficient."""
 
-    def coefficient(self, output) -> Tensor:
+    def coefficient(self, module, output, args, kwargs) -> Tensor:
         if not isinstance(output, Tensor):
             raise FcaError(
                 f"site {self.path!r}: the module returns a {type(output).__name__}, not a tensor; "
@@ -84,13 +88,59 @@ class Slice(Site):
     positions: tuple[int, ...] = ()
     runs_in_playback = True
 
-    def coefficient(self, output) -> Tensor:
+    def coefficient(self, module, output, args, kwargs) -> Tensor:
         return output[..., list(self.positions)]
 
     def playback(self, module, original, coefficient, args, kwargs):
         output = original(*args, **kwargs).clone()
         output[..., list(self.positions)] = coefficient
         return output
+
+
+@dataclass(frozen=True)
+class Inside(Site):
+    """The module consumes its coefficients itself; `adapter` takes its forward apart.
+
+    adapter.coefficients(module, output, *args) gives them; adapter.forward(module, coefficients,
+    *args) must return exactly what the module does, which the identity proof checks.
+    """
+
+    adapter: Any = None
+
+    def coefficient(self, module, output, args, kwargs) -> Tensor:
+        return self.adapter.coefficients(module, output, *args, **kwargs)
+
+    def playback(self, module, original, coefficient, args, kwargs):
+        return self.adapter.forward(module, coefficient, *args, **kwargs)
+
+
+@dataclass(frozen=True)
+class Function(Site):
+    """A function kept on the module is called with the coefficient as one of its arguments.
+
+    The function is content and runs in playback; what computed the argument runs too, in vain.
+    """
+
+    method: str = "forward"
+    argument: str = ""
+    runs_in_playback = True
+
+    def _bound(self, function: Callable, args: tuple, kwargs: dict) -> inspect.BoundArguments:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+        if self.argument not in bound.arguments:
+            found = ", ".join(bound.arguments)
+            raise FcaError(
+                f"site {self.path!r}: {self.method} has no argument {self.argument!r}; it has {found}"
+            )
+        return bound
+
+    def coefficient(self, module, output, args, kwargs) -> Tensor:
+        return self._bound(getattr(module, self.method), args, kwargs).arguments[self.argument]
+
+    def playback(self, module, original, coefficient, args, kwargs):
+        bound = self._bound(original, args, kwargs)
+        bound.arguments[self.argument] = coefficient
+        return original(*bound.args, **bound.kwargs)
 
 
 def to_channels(output: Tensor, batch: int, token: int, path: str) -> tuple[Tensor, Form]:
@@ -112,10 +162,14 @@ def to_channels(output: Tensor, batch: int, token: int, path: str) -> tuple[Tens
 
 
 def from_channels(coefficients: Tensor, form: Form) -> Tensor:
-    """[batch, token, channel] in the shape and precision of the module's output."""
+    """[batch, token, channel] in the shape and precision of the module's output.
+
+    Contiguous as the module's output was: kernels for strided tensors round differently.
+    """
     batch, token = coefficients.shape[:2]
     lead = {"axis": (batch, token), "flat": (batch * token,), "none": (batch,)}[form.token]
-    return coefficients.reshape(*lead, *form.shape).to(getattr(torch, form.dtype))
+    shaped = coefficients.reshape(*lead, *form.shape).to(getattr(torch, form.dtype))
+    return shaped.contiguous()
 
 
 def coordinates(sites: Sequence[Site], forms: Sequence[Sequence[Form]]) -> dict[str, np.ndarray]:
@@ -147,52 +201,11 @@ def coordinates(sites: Sequence[Site], forms: Sequence[Sequence[Form]]) -> dict[
     return {name: np.asarray(values) for name, values in columns.items()}
 
 
-def submodule(model: nn.Module, path: str) -> nn.Module:
-    """The module at a dotted path; an error that names what exists near it."""
-    try:
-        return model.get_submodule(path)
-    except AttributeError:
-        raise FcaError(f"no module {path!r} in {type(model).__name__}; {nearest(model, path)}") from None
-
-
-def nearest(model: nn.Module, pattern: str) -> str:
-    """A hint: the model's module paths, numbers as *, closest to a pattern first."""
-    shapes = list(dict.fromkeys(re.sub(r"\b\d+\b", "*", n) for n, _ in model.named_modules() if n))
-    close = difflib.get_close_matches(re.sub(r"\b\d+\b", "*", pattern), shapes, n=3, cutoff=0.5)
-    listed = close or shapes[:12]
-    return ("did you mean " if close else "it has ") + ", ".join(map(repr, listed))
-
-
-def layer_of(path: str, otherwise: int) -> int:
-    """The first number in a dotted path: `blocks.3.gate` is at layer 3."""
-    number = re.search(r"(?:^|\.)(\d+)(?:\.|$)", path)
-    return int(number.group(1)) if number else otherwise
-
-
-def matching(model: nn.Module, pattern: str) -> list[str]:
-    """Paths that match a pattern such as `blocks.*.gate`, part by part: * stays within a part.
-
-    Raises FcaError where nothing matches, naming what exists.
-    """
-    wanted = pattern.split(".")
-    paths = [
-        name
-        for name, _ in model.named_modules()
-        if len(parts := name.split(".")) == len(wanted)
-        and all(fnmatchcase(part, want) for part, want in zip(parts, wanted))
-    ]
-    if not paths:
-        raise FcaError(
-            f"pattern {pattern!r} matches no module of {type(model).__name__}; {nearest(model, pattern)}"
-        )
-    return paths
-
-
 def find_sites(model: nn.Module, pattern: str) -> list[Site]:
     """Sites at the modules whose dotted path matches a pattern such as `blocks.*.gate`.
 
-    The module's whole output is taken as the coefficient; the layer is the first number in the
-    path. Raises FcaError where nothing matches, naming what exists.
+    The module's whole output is taken as the coefficient; layers as in `layers_of`. Raises
+    FcaError where nothing matches, naming what exists.
     """
     paths = matching(model, pattern)
-    return [Output(path=path, layer=layer_of(path, i)) for i, path in enumerate(paths)]
+    return [Output(path, layer) for path, layer in zip(paths, layers_of(paths))]

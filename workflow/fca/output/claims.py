@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from fca.networks.kinds import STATIC
 from fca.output.numbers import Number, across, effect, free_layers, row_of, terms
 from fca.output.results import Model, Results, number
 
@@ -24,7 +25,7 @@ def claims(results: Results) -> dict[str, Any]:
 
 def uncontrolled(models: Sequence[Model]) -> dict[str, Any]:
     """A model without controllers: nothing to audit, its loss for comparison."""
-    none = dict.fromkeys(("verdict", "statement"), "no controller, nothing to audit")
+    none = dict.fromkeys(("verdict", "statement"), STATIC[models[0].kind])
     return {
         "kind": models[0].kind,
         "seeds": [m.seed for m in models],
@@ -145,27 +146,38 @@ def execution(tables: Sequence[pd.DataFrame], conventions: Mapping[str, float]) 
         ]
         return across(ratios)
 
-    executed = across([{"value": float(x["blocks_executed_per_token"] / x["blocks_present"])} for x in live])
+    blocks = across([{"value": float(x["blocks_executed_per_token"] / x["blocks_present"])} for x in live])
+    experts = across([{"value": experts_share(x)} for x in live])
     flops = ratio("flops_per_token")
     latency = across([{"value": number(x["ratio_to_dense"])} for x in live])
     threshold = conventions["execution"]
-    saved = max(1 - executed["value"], 1 - flops["value"] if flops["value"] is not None else 0.0)
-    verdict = "less is executed" if saved >= threshold else "everything is executed"
-    against = (
-        f", {100 * flops['value']:.1f} % of the dense model's FLOPs "
-        f"in {100 * latency['value']:.0f} % of its time"
-        if flops["value"] is not None and latency["value"] is not None
-        else ", no dense model of the same backbone to compare with"
-    )
+    shares = [found["value"] for found in (blocks, experts, flops) if found["value"] is not None]
+    less = min(shares) <= 1 - threshold
+    verdict = "less is executed" if less else "everything is executed"
+    parts = [f"{100 * blocks['value']:.1f} % of its blocks per token"]
+    if experts["value"] is not None:
+        parts.append(f"{100 * experts['value']:.1f} % of its experts")
+    if flops["value"] is None or latency["value"] is None:
+        parts.append("no dense model of the same backbone to compare with")
+    else:
+        parts.append(f"{100 * flops['value']:.1f} % of the dense model's FLOPs")
+        parts.append(f"{100 * latency['value']:.0f} % of its time")
     return {
         "verdict": verdict,
-        "statement": f"{verdict}: {100 * executed['value']:.1f} % of its blocks per token{against}",
-        "executes_less": saved >= threshold,
-        "blocks_executed_share": executed,
+        "statement": f"{verdict}: {', '.join(parts)}",
+        "executes_less": less,
+        "blocks_executed_share": blocks,
+        "experts_executed_share": experts,
         "flops_ratio_to_dense": flops,
         "latency_ratio_to_dense": latency,
         "parameters_ratio_to_dense": ratio("parameters"),
     }
+
+
+def experts_share(row: pd.Series) -> float | None:
+    """Experts executed over experts present; None where there are none."""
+    present, executed = (number(row[f"experts_{k}"]) for k in ("present", "executed_per_token"))
+    return None if present is None or executed is None else executed / present
 
 
 def above(estimate: Number, threshold: float) -> bool | None:

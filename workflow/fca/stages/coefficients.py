@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import nn
 
 from fca.artifacts.parameters import Device, Read, Threads
 from fca.artifacts.recording import Writer
@@ -39,9 +40,7 @@ def coefficients(
     windows = np.load(inputs / f"{split}.npz")
     tokens = windows["tokens"]
     network, sites = load_checkpoint(model, device, precision)
-    longest = getattr(getattr(network, "config", None), "length", tokens.shape[1])
-    if tokens.shape[1] > longest:
-        raise FcaError(f"inputs of {tokens.shape[1]} tokens, but the model's longest is {longest}")
+    check_fit(network, tokens)
     writer: Writer | None = None
     logits_sha256: list[str] = []
     passes = record(network, sites, tokens, batch_size)
@@ -74,3 +73,21 @@ def coefficients(
     if writer is None:
         raise FcaError(f"the {split} split holds no inputs")
     writer.close({"logits_sha256": logits_sha256})
+
+
+def check_fit(network: nn.Module, tokens: np.ndarray) -> None:
+    """Refuse inputs that are longer than the model allows or hold tokens it does not know."""
+    config = getattr(network, "config", None)
+
+    def limit(*names: str) -> float:
+        return next((getattr(config, n) for n in names if getattr(config, n, None)), float("inf"))
+
+    longest = limit("length", "block_size", "max_position_embeddings", "context_length")
+    if tokens.shape[1] > longest:
+        raise FcaError(f"inputs.length is {tokens.shape[1]} tokens, but the model's longest is {longest}")
+    vocabulary = limit("vocabulary", "vocab_size")
+    if tokens.max() >= vocabulary:
+        raise FcaError(
+            f"inputs.tokenizer gives token {tokens.max()}, but the model knows {vocabulary}; "
+            "use the model's own tokenizer"
+        )

@@ -18,7 +18,7 @@ from fca.arithmetic.profiles import profile
 from fca.artifacts.parameters import Device, Read, Threads
 from fca.artifacts.recording import array, open_recording, reader
 from fca.networks.checkpoint import load_checkpoint
-from fca.networks.cost import counted_blocks, flops, peak_bytes
+from fca.networks.cost import counted_blocks, experts_executed, flops, peak_bytes
 from fca.networks.loss import run
 from fca.networks.playback import Playback
 from fca.networks.sites import Form
@@ -32,8 +32,6 @@ def execution(
     evaluation: Read,
     profiles: Read,
     dense: Read | None,
-    blocks: str,
-    dense_blocks: str,
     batch_size: int,
     rounds: int,
     seed: int,
@@ -42,7 +40,7 @@ def execution(
 ) -> None:
     """Count blocks, FLOPs, parameters and memory, and time all modes in interleaved rounds.
 
-    blocks: pattern of the modules that count as blocks. static is the model with its layer_mean
+    static is the model with its layer_mean
     profile folded in. Ratios are taken within a round, so a machine that slows down slows both.
     """
     torch.set_num_threads(threads)
@@ -67,13 +65,13 @@ def execution(
     playback = Playback(network, sites, forms, watched=False)
     controllers = sum(p.numel() for p in playback.parameters)
     modes: dict[str, Mode] = {
-        "live": Mode(network, blocks, lambda: run(network, tokens)),
-        "frozen": Mode(network, blocks, played(own), playback, controllers),
-        "static": Mode(network, blocks, played(constant), playback, controllers),
+        "live": Mode(network, lambda: run(network, tokens)),
+        "frozen": Mode(network, played(own), playback, controllers),
+        "static": Mode(network, played(constant), playback, controllers),
     }
     if dense is not None:
         twin, _ = load_checkpoint(dense, device, facts["precision"])
-        modes["dense"] = Mode(twin, dense_blocks, lambda: run(twin, tokens))
+        modes["dense"] = Mode(twin, lambda: run(twin, tokens))
     seconds = time_rounds(modes, rounds, seed)
     rows = [
         {"mode": name, **mode.counts(tokens), **latency(seconds, name, tokens.numel())}
@@ -89,12 +87,11 @@ class Mode:
     def __init__(
         self,
         network: nn.Module,
-        blocks: str,
         go: Callable[[], Tensor],
         playback: Playback | None = None,
         unused_parameters: int = 0,
     ):
-        self.network, self.blocks, self.playback = network, blocks, playback
+        self.network, self.playback = network, playback
         self.go = go
         self.parameters = sum(p.numel() for p in network.parameters()) - unused_parameters
 
@@ -106,17 +103,21 @@ class Mode:
             with self.playback:
                 return action()
 
-    def counts(self, tokens: Tensor) -> dict[str, float | int]:
+    def counts(self, tokens: Tensor) -> dict[str, float | int | str]:
         def count() -> dict[str, int]:
-            with counted_blocks(self.network, self.blocks) as counted:
+            with counted_blocks(self.network) as counted:
                 self.go()
             return counted
 
         executed = self.within(count)
+        counted = self.within(lambda: flops(self.go))
+        experts = experts_executed(self.network, counted, tokens.numel()) or ("undefined", "undefined")
         return {
             "blocks_present": len(executed),
             "blocks_executed_per_token": sum(executed.values()) / tokens.numel(),
-            "flops_per_token": self.within(lambda: flops(self.go)) / tokens.numel(),
+            "experts_present": experts[0],
+            "experts_executed_per_token": experts[1],
+            "flops_per_token": counted.total / tokens.numel(),
             "parameters": self.parameters,
             "peak_bytes": self.within(lambda: peak_bytes(self.go)),
         }

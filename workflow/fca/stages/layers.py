@@ -16,10 +16,10 @@ from fca.artifacts.parameters import Device, Read
 from fca.artifacts.recording import labels_of, open_recording, reader
 from fca.errors import FcaError, ProofError, Undefined
 from fca.networks.checkpoint import load_checkpoint
-from fca.networks.layer_map import changes, variants
+from fca.networks.layer_map import changes, reusable, variants
 from fca.networks.passes import batches
 from fca.networks.passes import replay as replay_batches
-from fca.networks.sites import Form, matching
+from fca.networks.sites import Form
 from fca.progress import progress
 from fca.stages.replay import Source, check_multisets, is_static, static_source, write_proofs
 
@@ -32,17 +32,15 @@ def layers(
     profiles: Read,
     intervention: str,
     order: str,
-    blocks: str,
     repeats: int,
     seed: int,
     device: Device = "cpu",
 ) -> None:
     """Replay an intervention layer by layer, reusing what the layers below compute.
 
-    order: alone (one layer at a time), from_bottom or from_top (cumulative). blocks: patterns,
-    separated by blanks, of the modules that follow each other. Draws are the replay stage's.
-    Raises ProofError where a controller ran, the untouched part differs from the live run in any
-    bit, or a full replay of one layer's variant differs from the map in any bit.
+    order: alone (one layer at a time), from_bottom or from_top (cumulative). Draws are
+    the replay stage's. Raises ProofError where a controller ran, the untouched part differs from
+    the live run in any bit, or a full replay of one variant differs from the map in any bit.
     """
     recording = open_recording(evaluation / "recording.zarr")
     facts = recording.attrs
@@ -68,7 +66,7 @@ def layers(
     def correct(batch: slice) -> NDArray:
         return read(np.arange(batch.start, batch.stop))
 
-    modules = [path for pattern in blocks.split() for path in matching(network, pattern)]
+    modules = reusable(network)
     swapped, masks = changes(labels, order)
     live = recording["nll"].values
     losses = np.full((len(masks), draws, *live.shape), np.nan, dtype=np.float32)

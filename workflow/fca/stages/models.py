@@ -79,7 +79,9 @@ def models(
         with accelerator.autocast():
             logits = run(model, ids)
         loss = token_nll(logits, ids).mean()
-        accelerator.backward(loss)
+        # what a kind of model asks for beside the loss: balanced experts, tokens that leave
+        auxiliary = getattr(accelerator.unwrap_model(model), "auxiliary", 0.0)
+        accelerator.backward(loss + auxiliary)
         accelerator.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
         optimiser.zero_grad()

@@ -17,8 +17,7 @@ def draw(results: Results) -> Figure:
     colours = colour_of(list(results.families))
     for name, models in results.families.items():
         for turn, model in enumerate(models):
-            path = model.artifacts["models"].path / "training.csv"
-            if path.is_file():
+            if (model.artifacts["models"].path / "training.csv").is_file():
                 curve = model.frame("models", "training.csv")
                 smooth = curve["loss"].rolling(10, min_periods=1).mean()
                 axes.plot(
