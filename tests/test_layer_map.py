@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 import torch
 from conftest import build
+from test_families import build as build_family
 from torch import nn
 
 import fca
-from fca.errors import FcaError, ProofError
+from fca.errors import ProofError
 from fca.networks import featuregate, mudd
+from fca.networks.families import known_sites
 from fca.networks.layer_map import ORDERS, changes, reusable, variants
 from fca.networks.passes import record, replay
 
@@ -90,14 +92,35 @@ class InPlace(nn.Module):
         return self.out(h)
 
 
-def test_edits_in_place_are_noticed(tokens):
+def test_a_model_that_edits_in_place_is_computed_from_the_start(tokens):
     model = InPlace().eval().requires_grad_(False)
     sites = fca.find_sites(model, "blocks.*.gate")
     forms, correct, layers = recorded(model, sites, tokens)
     other = np.roll(correct, 1, axis=0)
-    arguments = (lambda i: correct[i], lambda i: other[i], changes(layers, "alone")[1], 10)
-    with pytest.raises(FcaError, match="'blocks.0' is edited in place"):
-        list(variants(model, sites, forms, [f"blocks.{i}" for i in range(3)], tokens, *arguments))
+    masks = changes(layers, "alone")[1]
+    found = variants(
+        model, sites, forms, reusable(model), tokens, lambda i: correct[i], lambda i: other[i], masks, 10
+    )
+    for part in found:
+        values = correct if part.variant is None else np.where(masks[part.variant], other, correct)
+        full = next(iter(replay(model, sites, forms, tokens, lambda i, v=values: v[i], 10)))
+        assert np.array_equal(part.nll, full.nll)
+
+
+@pytest.mark.filterwarnings("ignore")  # the library's own deprecations
+@pytest.mark.parametrize("name", ["mixtral", "gemma3n", "qwen3_next"])
+def test_maps_of_public_families_are_exact(name):
+    model = build_family(name)
+    ids = np.random.default_rng(0).integers(3, 90, size=(4, 12))
+    for sites in known_sites(model).values():
+        forms, correct, layers = recorded(model, sites, ids)
+        other = np.roll(correct, 1, axis=0)
+        masks = changes(layers, "alone")[1]
+        arguments = (reusable(model), ids, lambda i, c=correct: c[i], lambda i, o=other: o[i], masks, 4)
+        for part in list(variants(model, sites, forms, *arguments)):
+            values = correct if part.variant is None else np.where(masks[part.variant], other, correct)
+            full = next(iter(replay(model, sites, forms, ids, lambda i, v=values: v[i], 4)))
+            assert np.array_equal(part.nll, full.nll)
 
 
 def test_controllers_must_stay_off(tokens, featuregate_model):

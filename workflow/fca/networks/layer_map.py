@@ -5,6 +5,7 @@ Layers below the first one that differs are computed once and reused, exactly (s
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,8 +35,8 @@ def reusable(model: nn.Module) -> list[str]:
     """Paths of the modules whose output a layer map takes over: the blocks, and what a model names
     in `between_blocks`.
     """
-    between = getattr(model, "between_blocks", None)
-    return [*blocks_of(model), *(between() if between else [])]
+    between: Any = getattr(model, "between_blocks", ())
+    return [*blocks_of(model), *between]
 
 
 def changes(layers: np.ndarray, order: str) -> tuple[bool, list[np.ndarray]]:

@@ -50,9 +50,8 @@ class Config:
         return STREAMS if layer < self.n_layer - 1 else STREAMS[-1:]
 
     def norm(self) -> nn.Module:
-        if self.former:
-            return RMSNorm(self.dim, self.norm_eps)
-        return nn.LayerNorm(self.dim, eps=self.norm_eps)
+        kind = RMSNorm if self.former else nn.LayerNorm
+        return kind(self.dim, eps=self.norm_eps)
 
 
 class RMSNorm(nn.Module):
@@ -195,12 +194,13 @@ class Mudd(nn.Module):
         self.tok_embeddings = nn.Embedding(config.vocab_size, config.dim)
         self.layers = nn.ModuleList(Layer(config, layer) for layer in range(config.n_layer))
         self.mixers = nn.ModuleList(Mixer(config, layer) for layer in range(config.n_layer))
-        self.connections = nn.ModuleList(Connection() for _ in range(config.n_layer))
+        self.connections = nn.ModuleList(Connection() for _ in self.layers)
         self.norm = config.norm()
         self.output = nn.Linear(config.dim, config.vocab_size, bias=False)
 
+    @property
     def between_blocks(self) -> list[str]:
-        return [f"connections.{layer}" for layer in range(self.config.n_layer)]
+        return [f"connections.{layer}" for layer in range(len(self.connections))]
 
     def forward(self, tokens: Tensor) -> Tensor:
         x = self.tok_embeddings(tokens)

@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from fca.errors import FcaError
+from fca.errors import ProofError
 from fca.networks.paths import submodule
 from fca.networks.playback import Playback
 from fca.networks.swap import swapped
@@ -82,6 +82,9 @@ class Memory:
         self.total = self._to_come()
         with self._as("remember"):
             yield
+        # A model that edits in place what it passes on changes what is stored: nothing is reused.
+        if any(edited(call) for calls in self.calls.values() for call in calls):
+            self.calls.clear()
 
     @contextmanager
     def reuse(self, changed: Iterable[int]) -> Iterator[None]:
@@ -152,14 +155,16 @@ class Memory:
         self.tensors |= {id(t) for t in found}
 
     def _take(self, path: str, call: Call) -> Any:
-        if tuple(t._version for t in tensors(call.output)) != call.versions:
-            raise FcaError(
-                f"the output of {path!r} is edited in place later in the pass, so a layer map cannot "
-                "reuse it; leave `layers.interventions` empty for this model"
-            )
+        if edited(call):
+            raise ProofError(f"layer map: the stored output of {path!r} was edited in place by a later pass")
         for queue, before, after in zip(self.playback.queues, call.before, call.after):
             del queue[: before - after]
         return call.output
+
+
+def edited(call: Call) -> bool:
+    """Whether any tensor of a stored output was changed in place since it was stored."""
+    return tuple(t._version for t in tensors(call.output)) != call.versions
 
 
 def tensors(output: Any) -> list[Tensor]:
