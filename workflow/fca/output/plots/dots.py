@@ -21,7 +21,7 @@ def panels(
     size = (3.0 + 2.2 * max(len(families), 1), 0.9 + 0.46 * max(len(interventions), 1))
     figure, grid = plt.subplots(*shape, figsize=size, sharey=True, squeeze=False)
     if not interventions:
-        grid[0, 0].text(0.5, 0.5, "not measured in this analysis", ha="center", va="center")
+        figure.text(0.5, 0.5, "not measured in this analysis", ha="center", va="center")
         for axes in grid[0]:
             axes.set_axis_off()
         return figure

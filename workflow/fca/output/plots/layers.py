@@ -27,7 +27,7 @@ def draw(results: Results) -> Figure:
         panel(figure, axes, table[table["model"] == name], results.config["conventions"]["free"])
         axes.set_title(name)
     if not names:
-        grid[0, 0].text(0.5, 0.5, "no layer maps in this analysis", ha="center", va="center")
+        figure.text(0.5, 0.5, "no layer maps in this analysis", ha="center", va="center")
         grid[0, 0].set_axis_off()
     return figure
 
