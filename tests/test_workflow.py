@@ -106,6 +106,9 @@ def test_power_says_what_it_takes(audit, clone):
     answer = re.search(r"mudd, seed 0, layer_mean: .* wide takes about ([\d,]+) inputs", said)
     assert answer, said
     assert int(answer.group(1).replace(",", "")) == pytest.approx(needed, rel=0.05)
+    claimed = json.loads((audit / "claims.json").read_text())["models"]["mudd"]["power"]["0"]
+    assert claimed["inputs_needed"] == pytest.approx(needed * (0.01 / 0.05) ** 2, rel=0.25)
+    assert claimed["tells"] == (claimed["width"] <= claimed["for_width"])
 
 
 def test_numbers_recomputed_from_the_store(audit, clone):

@@ -10,6 +10,7 @@ import pandas as pd
 
 from fca.networks.kinds import STATIC
 from fca.output.numbers import Number, across, effect, free_layers, row_of, terms
+from fca.output.power import plans, resolution
 from fca.output.results import Model, Results, number
 
 
@@ -20,6 +21,15 @@ def claims(results: Results) -> dict[str, Any]:
         name: family(models, conventions) if models[0].audited else uncontrolled(models)
         for name, models in results.families.items()
     }
+    width = resolution(results)
+    for plan in plans(results, width):
+        families[plan.model.name].setdefault("power", {})[str(plan.model.seed)] = {
+            "inputs": plan.inputs,
+            "width": plan.power.width if plan.power else None,
+            "tells": not plan.too_wide(width),
+            "inputs_needed": plan.needed,
+            "for_width": width,
+        }
     return {"analysis": results.index["analysis"], "conventions": conventions, "models": families}
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 
 from fca.arithmetic.depth import free
 from fca.output.claims import interval
+from fca.output.family import hierarchy
 from fca.output.results import Results, number
 
 KINDS = {
@@ -29,7 +30,7 @@ class Detail:
 
 def details(results: Results) -> list[Detail]:
     """Factors, first tokens, layers, families over seeds, and correlations; empty ones left out."""
-    found = [factors(results), sinks(results), layers(results), correlations(results)]
+    found = [factors(results), sinks(results), layers(results), families(results), correlations(results)]
     return [detail for detail in found if detail.rows]
 
 
@@ -104,6 +105,37 @@ def layers(results: Results) -> Detail:
         ("Model", "Intervention", "Free layers", "Most sensitive layer", "Its penalty, nats/token"),
         rows,
     )
+
+
+def families(results: Results) -> Detail:
+    """Families of several seeds: one value over seeds and documents, and where its error comes from."""
+    rows = [
+        (
+            r["model"],
+            r["intervention"],
+            value(r, "value", 100, ".1f", " %")
+            if r["quantity"] == "retention"
+            else value(r, "value", 1, "+.4f"),
+            *(error(r, f"error_of_{source}") for source in ("seeds", "documents", "repeats")),
+        )
+        for r in hierarchy(results).to_dict("records")
+        if r["seeds"] > 1 and r["intervention"] not in ("correct", "global_mean")
+    ]
+    return Detail(
+        "Families over seeds and documents",
+        "Penalties (nats per token) and retentions (%) with seeds and documents both taken as drawn, and "
+        "the standard error due to each; that of the repeats is part of the documents'.",
+        ("Family", "Intervention", "Value", "Error of seeds", "of documents", "of repeats"),
+        rows,
+    )
+
+
+def error(row: Any, column: str) -> str:
+    """A standard error in the unit of its value, or the word undefined."""
+    known = number(row[column])
+    if known is None:
+        return "undefined"
+    return f"{100 * known:.2f} %" if row["quantity"] == "retention" else f"{known:.4f}"
 
 
 def correlations(results: Results) -> Detail:

@@ -61,7 +61,9 @@ def variance(
         chunks=(coefficients.chunks[0], (len(ALL),)), dtype=np.float64, meta=np.empty((0, 0)),
     )  # fmt: skip
     # one batch at a time: threads would each hold one, and batches of large models are large
-    captured(errors.compute(scheduler="synchronous"), documents, bootstrap).to_csv(into / "captured.csv", index=False)
+    captured(errors.compute(scheduler="synchronous"), documents, bootstrap).to_csv(
+        into / "captured.csv", index=False
+    )
     mean = first / inputs
     deviation = np.sqrt(np.maximum(second / inputs - mean**2, 0.0))
     np.savez(into / "maps.npz", layer=names, mean=mean.T, deviation=deviation.T)
