@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from conftest import build
+from conftest import ARCHITECTURE, build
 from test_families import build as build_family
 from torch import nn
 
 import fca
 from fca.errors import ProofError
-from fca.networks import featuregate, mudd
+from fca.networks import early_exit, featuregate, mixture_of_depths, moe, mudd
 from fca.networks.families import known_sites
 from fca.networks.layer_map import ORDERS, changes, reusable, variants
 from fca.networks.passes import record, replay
@@ -105,6 +105,28 @@ def test_a_model_that_edits_in_place_is_computed_from_the_start(tokens):
         values = correct if part.variant is None else np.where(masks[part.variant], other, correct)
         full = next(iter(replay(model, sites, forms, tokens, lambda i, v=values: v[i], 10)))
         assert np.array_equal(part.nll, full.nll)
+
+
+@pytest.mark.parametrize("module", [early_exit, mixture_of_depths, moe], ids=lambda m: m.__name__)
+def test_maps_of_models_that_skip_are_exact(module, tokens):
+    """Where the changed coefficients decide what runs, later blocks may run for other tokens."""
+    torch.manual_seed(0)
+    model = module.build(ARCHITECTURE | {"layers": 4})
+    for parameter in model.parameters():
+        if parameter.ndim >= 2:
+            nn.init.normal_(parameter, std=0.3)
+    model.eval().requires_grad_(False)
+    sites = module.sites(model)
+    forms, correct, layers = recorded(model, sites, tokens)
+    other = np.roll(correct, 3, axis=0)
+    for order in ORDERS:
+        swapped, masks = changes(layers, order)
+        base, changed = (other, correct) if swapped else (correct, other)
+        arguments = (reusable(model), tokens, lambda i, b=base: b[i], lambda i, c=changed: c[i], masks, 4)
+        for part in list(variants(model, sites, forms, *arguments)):
+            values = base if part.variant is None else np.where(masks[part.variant], changed, base)
+            full = list(replay(model, sites, forms, tokens, lambda i, v=values: v[i], 4))
+            assert np.array_equal(part.nll, np.concatenate([b.nll for b in full])[part.inputs])
 
 
 @pytest.mark.filterwarnings("ignore")  # the library's own deprecations
