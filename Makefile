@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CORES ?= all
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: audit smoke smollm2 test test-vision lint clean
+.PHONY: audit smoke smollm2 test test-vision test-slurm lint clean
 
 audit: $(VENV)/audit.done
 	snakemake --cores $(CORES) all
@@ -31,6 +31,13 @@ test-vision:
 	.venv-vision/bin/python -m pip install --quiet --disable-pip-version-check torch==2.14.1 torchvision==0.29.1
 	.venv-vision/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[vision]' pytest
 	.venv-vision/bin/python -m pytest tests/vision
+
+# A real SLURM on this machine: Debian, as root. The plugin is installed beside, since with it every
+# start of snakemake asks the cluster for its configuration.
+test-slurm: $(VENV)/test.done
+	python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .slurm-plugin \
+		snakemake-executor-plugin-slurm==2.8.0 snakemake-executor-plugin-slurm-jobstep throttler
+	PYTHONPATH=$(CURDIR)/.slurm-plugin pytest tests/slurm
 
 lint: $(VENV)/test.done
 	ruff check .

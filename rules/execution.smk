@@ -11,7 +11,7 @@ rule measure_execution:
         f"{RESULTS}/logs/execution/{{key}}.log",
     conda:
         "../envs/fca.yaml"
-    threads: workflow.cores or config["execution"]["threads"]
+    threads: workflow.resource_settings.cores or config["execution"]["threads"]
     params:
         options=options("execution"),
         label=label("execution"),

@@ -167,6 +167,15 @@ def test_two_runs_at_once_leave_one_whole_artifact(tmp_path):
     assert store.unfinished() == []
 
 
+def test_an_artifact_that_lost_its_manifest_is_made_anew(tmp_path):
+    """Snakemake deletes the manifest, its output, of a job that is cancelled while it finishes."""
+    store = Store(tmp_path)
+    (store.publish(RECIPE, fill).path / "manifest.json").unlink()
+    assert list(store.artifacts()) == []
+    assert store.publish(RECIPE, fill).damage() == []
+    assert store.unfinished() == []
+
+
 def test_modes_follow_the_umask(tmp_path):
     before = os.umask(0o002)
     try:

@@ -108,15 +108,27 @@ class Store:
             fill(folder)
             write_manifest(folder, recipe, started)
             share(folder)
-            try:
-                os.rename(folder, target)
-            except OSError:
-                if not self.has(recipe.stage, recipe.key):
-                    raise
+            self._put(folder, target)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         shutil.rmtree(self.resume_folder(recipe), ignore_errors=True)
         return Artifact(target)
+
+    @staticmethod
+    def _put(folder: Path, target: Path) -> None:
+        """Rename a finished folder into place, unless a whole artifact is there already.
+
+        A workflow engine that is cancelled right after a publication deletes the manifest, its
+        output; what is left is no artifact and is moved out of the way.
+        """
+        try:
+            os.rename(folder, target)
+        except OSError:
+            if (target / MANIFEST).is_file():
+                return
+            target.rename(folder.with_name(f"{folder.name}.headless"))
+            os.rename(folder, target)
+            shutil.rmtree(folder.with_name(f"{folder.name}.headless"), ignore_errors=True)
 
 
 def data_files(folder: Path) -> list[Path]:
