@@ -149,10 +149,16 @@ def cell(row: pd.Series, quantity: str, scale: float = 1.0, form: str = ".4f") -
     return f"{scale * value:{form}}" + interval({"low": low, "high": high}, scale, form)
 
 
-def plain(value: Any, form: str = ".2g") -> str:
+def plain(value: Any, form: str) -> str:
     """A table's number without an interval."""
     known = number(value)
     return "undefined" if known is None else f"{known:{form}}"
+
+
+def chance(value: Any) -> str:
+    """A p value."""
+    known = number(value)
+    return "undefined" if known is None else "<0.001" if known < 0.001 else f"{known:.3f}"
 
 
 def hundred(value: Any) -> str:
