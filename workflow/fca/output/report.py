@@ -34,13 +34,7 @@ def write_report(index: Path) -> None:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {
-        "share": share,
-        "signed": signed,
-        "cell": cell,
-        "plain": plain,
-        "hundred": hundred,
-    }
+    environment.filters |= {f.__name__: f for f in (share, signed, cell, plain, hundred, chance)}
     page = environment.get_template("report.html").render(
         results=results,
         claims=claims_of(results),
