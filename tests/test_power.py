@@ -60,6 +60,21 @@ def test_family_intervals_cover_the_truth():
     assert 0.93 <= hits / 500 <= 0.97, hits
 
 
+def test_the_error_of_common_draws_counts():
+    """A draw common to all seeds and documents, as an order of layers: without it intervals are blind."""
+    rng = np.random.default_rng(9)
+    hits = {"with": 0, "without": 0}
+    for _ in range(500):
+        draws = 0.5 * rng.normal(size=6)
+        values = 1 + draws.mean() + 0.3 * rng.normal(size=(1, 30)) + 0.3 * rng.normal(size=(4, 30))
+        repeats = (draws.std(ddof=1) / 6**0.5, 6)
+        for name, given in (("with", repeats), ("without", None)):
+            found = over_seeds_and_documents(values, np.ones((4, 30)), repeats=given).estimate
+            hits[name] += found.low <= 1 <= found.high
+    assert hits["without"] / 500 < 0.8
+    assert 0.92 <= hits["with"] / 500 <= 0.98
+
+
 def test_one_seed_or_one_document_is_the_other_alone(rng):
     values = rng.normal(1, 0.2, 20)
     low, high = stats.t.interval(0.95, 19, values.mean(), stats.sem(values))

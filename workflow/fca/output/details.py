@@ -124,7 +124,7 @@ def families(results: Results) -> Detail:
     return Detail(
         "Families over seeds and documents",
         "Penalties (nats per token) and retentions (%) with seeds and documents both taken as drawn, and "
-        "the standard error due to each; that of the repeats is part of the documents'.",
+        "the standard error due to each and to the repeats of random interventions.",
         ("Family", "Intervention", "Value", "Error of seeds", "of documents", "of repeats"),
         rows,
     )

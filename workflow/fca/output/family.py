@@ -20,9 +20,8 @@ COLUMNS = [
 def hierarchy(results: Results) -> pd.DataFrame:
     """Penalty and retention of every intervention that all seeds of a family were replayed under.
 
-    Columns as COLUMNS; error_of_... are standard errors by source. That of the repeats (draws of a
-    random intervention) is part of that of the documents, and shown to judge their number.
-    Retention is undefined where the family's gap is not clearly above 0.
+    Columns as COLUMNS; error_of_... are standard errors by source, the repeats being the draws of
+    a random intervention. Retention is undefined where the family's gap is not clearly above 0.
     """
     confidence = results.config["effects"]["confidence"]
     rows = []
@@ -39,20 +38,19 @@ def hierarchy(results: Results) -> pd.DataFrame:
         gap = summed("global_mean", "correct") if "global_mean" in shared else None
         clear = gap is not None and over_seeds_and_documents(gap, inputs, confidence).estimate.above_zero
         for intervention in shared:
-            found = {
-                "penalty": over_seeds_and_documents(summed(intervention, "correct"), inputs, confidence),
-                "retention": over_seeds_and_documents(summed("global_mean", intervention), gap, confidence)
-                if clear and gap is not None
-                else Summary(UNDEFINED),
-            }
             noise = of_repeats(models, intervention)
-            scale = {
-                "penalty": 1.0,
-                "retention": float(np.sum(gap) / np.sum(inputs)) if clear and gap is not None else 1.0,
+            quantities: dict[str, tuple[np.ndarray, np.ndarray | None]] = {
+                "penalty": (summed(intervention, "correct"), inputs),
+                "retention": (summed("global_mean", intervention), gap) if clear else (inputs, None),
             }
-            for quantity, summary in found.items():
-                drawn = None if noise is None or summary.estimate.value is None else noise / scale[quantity]
-                errors = (summary.of_seeds, summary.of_documents, drawn)
+            for quantity, (numerator, denominator) in quantities.items():
+                summary, drawn = Summary(UNDEFINED), None
+                if denominator is not None:
+                    if noise is not None:
+                        # of a penalty, in nats; of a share of the gap, relative to that
+                        drawn = (noise[0] * float(inputs.sum() / denominator.sum()), noise[1])
+                    summary = over_seeds_and_documents(numerator, denominator, confidence, drawn)
+                errors = (summary.of_seeds, summary.of_documents, drawn and drawn[0])
                 rows.append(
                     [
                         name, intervention, quantity, len(models), inputs.shape[1],
@@ -63,12 +61,13 @@ def hierarchy(results: Results) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def of_repeats(models: Sequence[Model], intervention: str) -> float | None:
-    """Standard error of a family's penalty due to the draws; None with a single draw.
+def of_repeats(models: Sequence[Model], intervention: str) -> tuple[float, int] | None:
+    """Standard error of a family's penalty due to the draws, and their number; None for one draw.
 
     ASSUME: all seeds share the draws, so their noise does not average out over the seeds.
     """
     rows = [m.frame("effects", "effects.csv").set_index("intervention").loc[intervention] for m in models]
-    squares = [(number(row["repeat_sd"]), row["repeats"]) for row in rows]
-    known = [sd**2 / repeats for sd, repeats in squares if sd is not None]
-    return float(np.sqrt(np.mean(known))) if len(known) == len(rows) else None
+    deviations = [number(row["repeat_sd"]) for row in rows]
+    repeats = int(rows[0]["repeats"])
+    squares = [sd**2 / repeats for sd in deviations if sd is not None]
+    return (float(np.sqrt(np.mean(squares))), repeats) if len(squares) == len(rows) else None
