@@ -1,6 +1,7 @@
 rule decompose_variance:
     input:
         evaluation=upstream("variance", "evaluation"),
+        profiles=upstream("variance", "profiles"),
     output:
         artifact("variance"),
     log:
@@ -21,6 +22,7 @@ rule estimate_effects:
         calibration=upstream("effects", "calibration"),
         evaluation=upstream("effects", "evaluation"),
         replays=upstream("effects", "replays"),
+        maps=upstream("effects", "maps"),
     output:
         artifact("effects"),
     log:

@@ -30,8 +30,9 @@ def test_profiles_are_the_means_that_their_names_say(rng):
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_profile_of_a_profile_is_itself(name, rng):
-    once = profile(name, rng.normal(size=(4, 3)))
-    assert np.allclose(profile(name, once), once)
+    layers = [0, 0, 1]
+    once = profile(name, rng.normal(size=(4, 3)), layers)
+    assert np.allclose(profile(name, once, layers), once)
 
 
 def test_unknown_profile():

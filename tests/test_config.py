@@ -40,6 +40,8 @@ def config(tmp_path):
             "residual",
             "models.0.kind is 'dense', but 'features' is an option of kind 'featuregate'",
         ),
+        (["interventions", 0], {"static": {"keep": ["head"]}}, "interventions.0.static.keep.0 is 'head'"),
+        (["lattice"], "all", "lattice is 'all'; possible: listed, full"),
         (["analysis"], "../elsewhere", "analysis: '../elsewhere' does not match"),
     ],
 )
@@ -103,22 +105,60 @@ def test_names_do_not_count_and_seeds_do(config):
 
 def test_a_new_intervention_changes_its_own_replays_and_effects_only(config):
     plan = Plan(config)
-    more = Plan(config | {"interventions": [*config["interventions"], "input_token_mean"]})
+    more = Plan(config | {"interventions": [*config["interventions"], "token_shuffle_by_layer"]})
     new = [job for name, job in more.jobs.items() if name not in plan.jobs]
     assert {(j.stage, j.arguments.get("intervention")) for j in new} == {
-        ("replay", "input_token_mean"),
+        ("replay", "token_shuffle_by_layer"),
         ("effects", None),
     }
     gone = [job.stage for name, job in plan.jobs.items() if name not in more.jobs]
     assert set(gone) == {"effects"}
 
 
+def test_lattice_full_adds_every_subset_as_a_job_of_its_own(config):
+    def replayed(changes):
+        plan = Plan(config | changes)
+        return {j.arguments["intervention"]: j.name for j in plan.jobs.values() if j.stage == "replay"}
+
+    by_factors = [{"reassign": {"break": ["input"]}}, {"static": {"keep": ["layer", "channel"]}}]
+    few = replayed({"interventions": by_factors})
+    assert set(few) == {"correct", "cross_input", "layer_mean"}
+    assert few == replayed({"interventions": ["cross_input", "layer_mean"]})
+    assert len(replayed({"interventions": [], "lattice": "full"})) == 8 + 12 - 1
+
+
 EDITS = {
-    "stages/coefficients.py": {"coefficients", "profiles", "replay", "variance", "effects", "execution"},
+    "stages/coefficients.py": {
+        "coefficients",
+        "profiles",
+        "replay",
+        "layers",
+        "variance",
+        "effects",
+        "execution",
+    },
     "stages/variance.py": {"variance"},
     "arithmetic/effects.py": {"effects"},
-    "networks/playback.py": {"coefficients", "profiles", "replay", "variance", "effects", "execution"},
-    "networks/dense.py": {"models", "coefficients", "profiles", "replay", "variance", "effects", "execution"},
+    "networks/playback.py": {
+        "coefficients",
+        "profiles",
+        "replay",
+        "layers",
+        "variance",
+        "effects",
+        "execution",
+    },
+    "networks/prefix.py": {"layers", "effects"},
+    "networks/dense.py": {
+        "models",
+        "coefficients",
+        "profiles",
+        "replay",
+        "layers",
+        "variance",
+        "effects",
+        "execution",
+    },
 }
 
 

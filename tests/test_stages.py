@@ -29,6 +29,7 @@ INTERVENTIONS = (
     "cross_input",
     "token_shuffle",
     "layer_shuffle",
+    "cross_input+token_shuffle",
     "global_mean",
     "layer_mean",
     "input_layer_mean",
@@ -70,17 +71,24 @@ def audit(tmp_path_factory):
             intervention=i,
             repeats=2,
             seed=0,
+            compared=4,
         )
         for i in INTERVENTIONS
     ]
-    run("variance", "variance", evaluation=evaluation)
+    maps = [
+        run(
+            f"layers {i}", "layers", model=model, evaluation=evaluation, profiles=profiles, intervention=i,
+            order="alone", repeats=2, seed=0,
+        )
+        for i in ("cross_input", "layer_mean", "layer_only_mean")
+    ]  # fmt: skip
+    run("variance", "variance", evaluation=evaluation, profiles=profiles, resamples=200, confidence=0.95)
     run(
-        "effects", "effects", calibration=calibration, evaluation=evaluation, replays=replays, resamples=200,
+        "effects", "effects", calibration=calibration, evaluation=evaluation, replays=replays, maps=maps, resamples=200,
         confidence=0.95, seed=0,
     )  # fmt: skip
     run(
-        "execution", "execution", model=model, evaluation=evaluation, profiles=profiles, dense=dense, blocks="blocks.*",
-        dense_blocks="blocks.*", batch_size=4, rounds=3, seed=0,
+        "execution", "execution", model=model, evaluation=evaluation, profiles=profiles, dense=dense, batch_size=4, rounds=3, seed=0,
     )  # fmt: skip
     return store, done
 
@@ -111,6 +119,60 @@ def test_effects_recomputed_from_the_stores(audit):
         if not np.isnan(table.loc[name, "retention"]):
             gap = nll["global_mean"] - nll["correct"]
             assert table.loc[name, "retention"] == pytest.approx((nll["global_mean"] - loss) / gap, abs=1e-6)
+
+
+def test_layer_maps_recomputed_from_the_stores(audit):
+    """One layer at a time, through the public API: a replay with that layer's coefficients replaced."""
+    import fca
+
+    model, sites = fca.load_checkpoint(audit[1]["model"].path)
+    recording = fca.open_recording(audit[1]["evaluation"].path / "recording.zarr").load()
+    record = fca.capture(model, sites, recording["tokens"].values, batch_size=4)
+    mean = open_(audit, "profiles", "profiles.zarr")["mean"].values.mean(axis=0)
+    table = pd.read_csv(audit[1]["effects"].path / "layers.csv").set_index(["intervention", "layer"])
+    assert set(table.index.get_level_values(0)) == {"cross_input", "layer_mean"}  # one channel a layer
+    for layer in range(3):
+        values = record["coefficients"].copy()
+        values[..., layer] = mean[layer]
+        values.attrs = dict(record.attrs)
+        loss = fca.replay(model, sites, recording["tokens"].values, values)["nll"].mean(dtype=float)
+        expected = float(loss - recording["nll"].mean(dtype=float))
+        assert table.loc[("layer_mean", layer), "penalty"] == pytest.approx(expected, abs=1e-9)
+
+
+def test_divergences_are_averaged_over_inputs_and_repeats(audit):
+    table = pd.read_csv(audit[1]["effects"].path / "divergence.csv").set_index("intervention")
+    stored = open_(audit, "replay cross_input", "replay.zarr")
+    assert stored["kl"].shape == (2, 4)
+    assert table.loc["cross_input", "kl"] == pytest.approx(float(stored["kl"].mean()))
+    assert table.loc["correct", ["inputs", "kl", "total_variation", "top1_agreement"]].tolist() == [
+        4,
+        0,
+        0,
+        1,
+    ]
+
+
+def test_views_and_factors_recomputed_from_the_stores(audit):
+    folder = audit[1]["effects"].path
+    nll = {
+        i: open_(audit, f"replay {i}", "replay.zarr")["nll"].values.mean(axis=0, dtype=float)
+        for i in INTERVENTIONS
+    }
+    more = nll["cross_input"] - nll["correct"]
+    positions = pd.read_csv(folder / "positions.csv").set_index(["intervention", "from"])
+    assert positions.loc[("cross_input", 4), "penalty"] == pytest.approx(more[:, 3:7].mean(), abs=1e-9)
+    counts = np.bincount(
+        open_(audit, "calibration", "recording.zarr")["tokens"].values.ravel(), minlength=300
+    )
+    seen = counts[open_(audit, "evaluation", "recording.zarr")["tokens"].values[:, 1:]]
+    frequencies = pd.read_csv(folder / "frequencies.csv").set_index(["intervention", "from"])
+    rare = (seen >= 10) & (seen < 100)
+    assert frequencies.loc[("cross_input", 10), "penalty"] == pytest.approx(more[rare].mean(), abs=1e-9)
+    factors = pd.read_csv(folder / "factors.csv").set_index(["what", "term"])
+    both = nll["cross_input+token_shuffle"].mean() - nll["correct"].mean()
+    alone = [nll[i].mean() - nll["correct"].mean() for i in ("cross_input", "token_shuffle")]
+    assert factors.loc[("interaction", "input:token"), "effect"] == pytest.approx(both - sum(alone), abs=1e-9)
 
 
 def test_variance_recomputed_from_the_stores(audit):
@@ -231,10 +293,11 @@ def test_a_broken_reassignment_fails_the_multiset_proof(audit, monkeypatch, tmp_
 
 def test_planned_keys_are_checked(audit):
     store, done = audit
+    others = {"profiles": done["profiles"].name, "resamples": 200, "confidence": 0.95}
     with pytest.raises(FcaError, match="was planned as 123"):
-        make("variance", {"evaluation": done["evaluation"].name}, store, "123")
+        make("variance", others | {"evaluation": done["evaluation"].name}, store, "123")
     with pytest.raises(FcaError, match="no artifact 'coefficients/none'"):
-        make("variance", {"evaluation": "coefficients/none"}, store, None)
+        make("variance", others | {"evaluation": "coefficients/none"}, store, None)
 
 
 class Killed(Exception):

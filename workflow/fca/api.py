@@ -160,12 +160,13 @@ def static(calibration: xr.Dataset, name: str) -> xr.DataArray:
     """A static profile [token, coefficient] from a calibration record, or an oracle of a record.
 
     name: global_mean, layer_mean, token_mean, layer_token_mean; oracles (which need the evaluation
-    record itself): input_mean, input_layer_mean, input_token_mean.
+    record itself): input_mean, input_layer_mean, input_token_mean; with layer_only for layer, the
+    mean over a layer's channels too.
     """
     if name in ORACLES:
-        return like(calibration, oracle(name, calibration["coefficients"].values), name)
+        return like(calibration, oracle(name, calibration["coefficients"].values, calibration["layer"]), name)
     mean = calibration["coefficients"].mean("input", dtype="float64").values
-    return like(calibration, profile(name, mean), name)
+    return like(calibration, profile(name, mean, calibration["layer"]), name)
 
 
 def global_mean(calibration: xr.Dataset) -> xr.DataArray:

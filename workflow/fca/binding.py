@@ -27,7 +27,8 @@ from fca.networks.kinds import KINDS
 
 #: in data-flow order
 STAGES = (
-    "inputs", "models", "imports", "coefficients", "profiles", "replay", "variance", "effects", "execution",
+    "inputs", "models", "imports", "coefficients", "profiles", "replay", "layers", "variance", "effects",
+    "execution",
 )  # fmt: skip
 ROLES = {
     "Read": marks.READ,

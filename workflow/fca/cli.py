@@ -131,6 +131,20 @@ def summary(index: Index) -> None:
 
 
 @app.command()
+def power(
+    index: Index,
+    width: Annotated[
+        float | None, typer.Option(help="Of the retention interval, 0.05 is 5 points; 1 - static_enough.")
+    ] = None,
+    intervention: Annotated[str, typer.Option(help="The intervention whose retention it is.")] = "layer_mean",
+) -> None:
+    """Print how many inputs a retention interval of some width needs, with the spread at hand."""
+    from fca.output.power import print_power
+
+    print_power(index, width, intervention)
+
+
+@app.command()
 def sites(
     model: Annotated[str, typer.Argument(help="folder, Hugging Face name, or package.module:function")],
     trust_remote_code: Annotated[bool, typer.Option(help="Run code that comes with the model.")] = False,

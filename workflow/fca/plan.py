@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fca.arithmetic.lattice import names
 from fca.artifacts.code import code_digest
 from fca.artifacts.external import Digests, located
 from fca.artifacts.store import MANIFEST, Store
@@ -147,18 +148,38 @@ class Plan:
                 intervention=name,
                 repeats=config["repeats"],
                 seed=config["seed"],
+                compared=config["divergence"]["inputs"],
                 device=passes["device"],
             )
             for name in self._interventions()
         }
         artifacts["replay"] = replays
-        artifacts["variance"] = self._add("variance", label, evaluation=evaluation)
+        artifacts["layers"] = maps = {
+            f"{name}, {order}": self._add(
+                "layers",
+                f"{label}, {name}, {order}",
+                model=model,
+                evaluation=evaluation,
+                profiles=profiles,
+                intervention=name,
+                order=order,
+                repeats=config["layers"]["repeats"],
+                seed=config["seed"],
+                device=passes["device"],
+            )
+            for name in config["layers"]["interventions"]
+            for order in config["layers"]["orders"]
+        }
+        artifacts["variance"] = self._add(
+            "variance", label, evaluation=evaluation, profiles=profiles, **config["effects"]
+        )
         artifacts["effects"] = self._add(
             "effects",
             label,
             calibration=calibration,
             evaluation=evaluation,
             replays=tuple(replays.values()),
+            maps=tuple(maps.values()),
             seed=config["seed"],
             **config["effects"],
         )
@@ -176,8 +197,8 @@ class Plan:
         )
 
     def _interventions(self) -> list[str]:
-        """The configured ones; `correct` is always among them, the others are compared with it."""
-        return list(dict.fromkeys(["correct", *self.config["interventions"]]))
+        """The configured ones by name, `correct` first."""
+        return names(self.config["interventions"], self.config["lattice"])
 
     def job(self, stage: str, key: str) -> Job:
         try:

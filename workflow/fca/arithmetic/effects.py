@@ -5,79 +5,56 @@ Penalty of x: NLL(x) - NLL(correct). Gap: NLL(global_mean) - NLL(correct). Reten
 document, since inputs cut from one document are not independent; never the token.
 """
 
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-
-@dataclass(frozen=True)
-class Estimate:
-    """A value with its interval; None means undefined and is never shown as a number."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-
-    @property
-    def above_zero(self) -> bool:
-        """Whether the interval is known and lies above 0."""
-        return self.low is not None and self.low > 0
-
-
-UNDEFINED = Estimate(None)
+from fca.arithmetic.intervals import UNDEFINED, Bootstrap, Estimate, by_document, cells, holm, p_value
 
 
 @dataclass(frozen=True)
-class Bootstrap:
-    """How intervals are made: resamples, confidence in (0, 1), seed."""
+class Losses:
+    """Per document: sums of every intervention's loss, and the number of inputs; arrays [document]."""
 
-    resamples: int = 2000
-    confidence: float = 0.95
-    seed: int = 0
+    sums: Mapping[str, NDArray[np.float64]]
+    inputs: NDArray[np.float64]
+    bootstrap: Bootstrap
 
-    def interval(self, statistic: Callable[..., NDArray], *sums: NDArray, value: float) -> Estimate:
-        """BCa interval of statistic(*sums), paired over units; sums are arrays [unit].
+    @classmethod
+    def of(cls, losses: Mapping[str, NDArray], documents: NDArray, bootstrap: Bootstrap) -> "Losses":
+        """losses[name] is [input], repeats already averaged within the input."""
+        sums = {name: by_document(values, documents) for name, values in losses.items()}
+        return cls(sums, by_document(np.ones(len(documents)), documents), bootstrap)
 
-        statistic takes arrays [..., unit] and reduces the last axis. With fewer than two units
-        there is no interval. BCa (Efron 1987) since retention is a ratio and its bootstrap
-        distribution is skewed; where it is undefined because the resamples do not vary, the
-        interval is the value itself.
+    def total(self, weights: Mapping[str, float]) -> NDArray[np.float64]:
+        """The weighted sum of interventions' losses, [document]."""
+        return np.sum([w * self.sums[name] for name, w in weights.items()], axis=0)
+
+    def contrast(self, weights: Mapping[str, float]) -> Estimate:
+        """Mean over inputs of a weighted sum of losses, nats per token."""
+        return self.bootstrap.ratio(self.total(weights), self.inputs)
+
+    @cached_property
+    def gap(self) -> Estimate:
+        """Correct-to-GlobalMean gap; undefined where global_mean was not replayed."""
+        if "global_mean" not in self.sums:
+            return UNDEFINED
+        return self.contrast({"global_mean": 1, "correct": -1})
+
+    def of_gap(self, weights: Mapping[str, float]) -> Estimate:
+        """A weighted sum of losses as a share of the gap.
+
+        ASSUME: undefined where the gap's interval holds 0 or lies below it, since then one
+        constant serves the model as well as its own coefficients and a share means nothing.
         """
-        if len(sums[0]) < 2:
-            return Estimate(value)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", stats.DegenerateDataWarning)
-            warnings.simplefilter("ignore", RuntimeWarning)
-            result = stats.bootstrap(
-                sums,
-                lambda *resampled, axis=-1: statistic(*resampled),
-                paired=True,
-                vectorized=True,
-                n_resamples=self.resamples,
-                confidence_level=self.confidence,
-                method="BCa",
-                rng=np.random.default_rng(self.seed),
-            )
-        low, high = (float(v) for v in result.confidence_interval)
-        if np.isfinite([low, high]).all():
-            return Estimate(value, low, high)
-        resampled = result.bootstrap_distribution
-        if not np.isfinite(resampled).all():
-            return Estimate(value)
-        tail = (1 - self.confidence) / 2
-        low, high = (float(v) for v in np.quantile(resampled, [tail, 1 - tail]))
-        return Estimate(value, low, high)
-
-
-def by_document(values: NDArray, documents: NDArray) -> NDArray[np.float64]:
-    """Sums of values [input] over each document's inputs, [document]."""
-    group = np.unique(documents, return_inverse=True)[1]
-    return np.bincount(group, weights=np.asarray(values, dtype=np.float64)).astype(np.float64)
+        if not self.gap.above_zero:
+            return UNDEFINED
+        return self.bootstrap.ratio(self.total(weights), self.total({"global_mean": 1, "correct": -1}))
 
 
 def effects(
@@ -85,41 +62,33 @@ def effects(
 ) -> dict[str, dict[str, Estimate]]:
     """Per intervention: nll, penalty (both nats per token) and retention (1 = correct).
 
-    losses[name] is [input], repeats already averaged within the input; "correct" must be among
-    them. Retention is undefined without "global_mean" or where the gap's interval holds 0.
-
-    ASSUME: it is undefined too where the gap lies below 0, since then one constant serves the
-    model better than its own coefficients and a share of that gap means nothing.
+    losses[name] is [input]; "correct" must be among them. Retention is undefined without
+    "global_mean" or where the gap's interval is not above 0.
     """
-    inputs = by_document(np.ones(len(documents)), documents)
-    sums = {name: by_document(values, documents) for name, values in losses.items()}
-    right, constant = sums["correct"], sums.get("global_mean")
-
-    def mean(x: NDArray, n: NDArray) -> NDArray:
-        return x.sum(-1) / n.sum(-1)
-
-    def penalty(x: NDArray, r: NDArray, n: NDArray) -> NDArray:
-        return (x - r).sum(-1) / n.sum(-1)
-
-    def retention(x: NDArray, r: NDArray, g: NDArray) -> NDArray:
-        return (g - x).sum(-1) / (g - r).sum(-1)
-
-    def estimate(statistic, *arrays: NDArray) -> Estimate:
-        return bootstrap.interval(statistic, *arrays, value=float(statistic(*arrays)))
-
-    gap = UNDEFINED if constant is None else estimate(penalty, constant, right, inputs)
-    table = {}
-    for name, x in sums.items():
-        table[name] = {
-            "nll": estimate(mean, x, inputs),
-            "penalty": estimate(penalty, x, right, inputs),
-            "retention": (
-                estimate(retention, x, right, constant)
-                if constant is not None and gap.above_zero
-                else UNDEFINED
-            ),
+    known = Losses.of(losses, documents, bootstrap)
+    return {
+        name: {
+            "nll": known.contrast({name: 1}),
+            "penalty": known.contrast(difference(name, "correct")),
+            "retention": known.of_gap(difference("global_mean", name)),
         }
-    return table
+        for name in losses
+    }
+
+
+def difference(a: str, b: str) -> dict[str, float]:
+    """Weights of loss a minus loss b."""
+    return {a: 0.0} if a == b else {a: 1.0, b: -1.0}
+
+
+def significance(losses: Mapping[str, NDArray], documents: NDArray) -> pd.DataFrame:
+    """Columns intervention, p, p_holm: whether each penalty is 0, all but `correct` as one family."""
+    known = Losses.of(losses, documents, Bootstrap())
+    names = [name for name in losses if name != "correct"]
+    values = [p_value(known.total(difference(name, "correct")), known.inputs) for name in names]
+    rows = [("correct", None, None), *zip(names, values, holm(values))]
+    frame = pd.DataFrame(rows, columns=["intervention", "p", "p_holm"], dtype=object)
+    return frame.where(frame.notna(), "undefined")
 
 
 def over_seeds(values: ArrayLike, confidence: float = 0.95) -> dict[str, float | int | None]:
@@ -138,15 +107,5 @@ def over_seeds(values: ArrayLike, confidence: float = 0.95) -> dict[str, float |
 
 
 def tidy(table: Mapping[str, Mapping[str, Estimate]]) -> pd.DataFrame:
-    """One row per intervention: nll, nll_low, nll_high, penalty, ..., retention_high.
-
-    Undefined values are the word "undefined", so that no reader takes them for a number.
-    """
-    rows = []
-    for name, quantities in table.items():
-        row: dict[str, object] = {"intervention": name}
-        for quantity, e in quantities.items():
-            for suffix, value in (("", e.value), ("_low", e.low), ("_high", e.high)):
-                row[quantity + suffix] = "undefined" if value is None else value
-        rows.append(row)
-    return pd.DataFrame(rows)
+    """One row per intervention: nll, nll_low, nll_high, penalty, ..., retention_high."""
+    return pd.DataFrame([{"intervention": name, **cells(found)} for name, found in table.items()])

@@ -6,12 +6,15 @@ channels within a layer; joined by `+`, several.
 Each is drawn as indices only, so that arrays larger than memory are rearranged batch by batch.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fca.arithmetic.lattice import after
 from fca.errors import FcaError, Undefined
 
 Indices = NDArray[np.int64]
@@ -80,15 +83,18 @@ def cross_input(labels: Labels, rng: np.random.Generator) -> Assignment:
     return Assignment(donors=donors)
 
 
-def token_shuffle(labels: Labels, rng: np.random.Generator) -> Assignment:
+def token_shuffle(labels: Labels, rng: np.random.Generator, keep_first: int = 0) -> Assignment:
     """One random permutation of the tokens per input, the same for all coefficients of a token.
+
+    The first `keep_first` tokens keep their own: attention sinks can be left out of the shuffle.
 
     ASSUME: shared by all coefficients, so that a token's coefficients stay together and only
     their place in the text is wrong.
     """
-    if labels.tokens < 2:
+    if labels.tokens - keep_first < 2:
         raise Undefined("token_shuffle needs at least two tokens with coefficients of their own")
-    order = rng.permuted(np.tile(np.arange(labels.tokens), (len(labels.documents), 1)), axis=1)
+    order = np.tile(np.arange(labels.tokens), (len(labels.documents), 1))
+    order[:, keep_first:] = rng.permuted(order[:, keep_first:], axis=1)
     return Assignment(tokens=order)
 
 
@@ -160,10 +166,12 @@ def draw(name: str, labels: Labels, seed: int) -> Assignment:
     """
     merged: dict[str, Indices] = {}
     for part in name.split("+"):
-        if part not in REASSIGNMENTS:
-            raise FcaError(f"unknown intervention {part!r}; known: {', '.join(REASSIGNMENTS)}")
+        draw_part = drawing(part)
+        if draw_part is None:
+            known = ", ".join([*REASSIGNMENTS, after("token_shuffle", 4)])
+            raise FcaError(f"unknown intervention {part!r}; known: {known}")
         stream = [seed, *part.encode()]
-        drawn = REASSIGNMENTS[part](labels, np.random.default_rng(stream))
+        drawn = draw_part(labels, np.random.default_rng(stream))
         for axis in ("donors", "tokens", "coefficients"):
             indices = getattr(drawn, axis)
             if indices is not None and axis in merged:
@@ -173,6 +181,13 @@ def draw(name: str, labels: Labels, seed: int) -> Assignment:
     return Assignment(**merged)
 
 
+def drawing(part: str) -> Callable[[Labels, np.random.Generator], Assignment] | None:
+    """How a reassignment without `+` is drawn; None for names that are no reassignment."""
+    if sinks := re.fullmatch(r"token_shuffle_after_([1-9]\d*)", part):
+        return partial(token_shuffle, keep_first=int(sinks.group(1)))
+    return REASSIGNMENTS.get(part)
+
+
 def is_random(name: str) -> bool:
     """Whether an intervention is drawn at random, so that repeating it makes sense."""
-    return any(part in REASSIGNMENTS and part != "correct" for part in name.split("+"))
+    return any(drawing(part) is not None and part != "correct" for part in name.split("+"))

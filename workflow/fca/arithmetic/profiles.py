@@ -5,45 +5,52 @@ it. Oracles also keep the input and are therefore means of the evaluation cache 
 """
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from fca.errors import FcaError
+from fca.arithmetic.lattice import KEPT
+from fca.errors import FcaError, Undefined
 
-#: name -> the factors kept; with several channels per layer, "layer" profiles keep those too
-PROFILES: dict[str, frozenset[str]] = {
-    "global_mean": frozenset(),
-    "layer_mean": frozenset({"layer"}),
-    "token_mean": frozenset({"token"}),
-    "layer_token_mean": frozenset({"layer", "token"}),
-}
-
-ORACLES: dict[str, frozenset[str]] = {
-    "input_mean": frozenset({"input"}),
-    "input_layer_mean": frozenset({"input", "layer"}),
-    "input_token_mean": frozenset({"input", "token"}),
-}
+#: name -> the factors kept
+PROFILES = {name: kept for name, kept in KEPT.items() if "input" not in kept}
+ORACLES = {name: kept for name, kept in KEPT.items() if "input" in kept and name != "correct"}
 
 
-def static(values: NDArray, kept: frozenset[str]) -> NDArray[np.float64]:
+def static(values: NDArray, kept: frozenset[str], layers: ArrayLike | None = None) -> NDArray[np.float64]:
     """Mean over the factors not kept, broadcast back: [..., token, coefficient] in float64.
 
     The axes before the last two (inputs) are kept: callers pass means over inputs, or, for
-    oracles, the inputs themselves.
+    oracles, the inputs themselves. layers [coefficient] are needed to average over a layer's
+    channels. Raises Undefined for that where every layer has a single channel.
     """
-    over = tuple(axis for axis, factor in ((-2, "token"), (-1, "layer")) if factor not in kept)
     values = np.asarray(values, dtype=np.float64)
-    if not over:
-        return values
-    return np.broadcast_to(values.mean(axis=over, keepdims=True), values.shape)
+    shape = values.shape
+    if "token" not in kept:
+        values = values.mean(axis=-2, keepdims=True)
+    if "layer" not in kept:
+        values = values.mean(axis=-1, keepdims=True)
+    elif "channel" not in kept:
+        values = over_channels(values, layers)
+    return np.broadcast_to(values, shape)
 
 
-def profile(name: str, mean: NDArray) -> NDArray[np.float64]:
+def over_channels(values: NDArray[np.float64], layers: ArrayLike | None) -> NDArray[np.float64]:
+    """Every coefficient replaced by its layer's mean over channels, [..., coefficient]."""
+    if layers is None:
+        raise FcaError("a profile that keeps the layer without its channels needs the layer labels")
+    names, member = np.unique(np.asarray(layers), return_inverse=True)
+    if len(names) == values.shape[-1]:
+        raise Undefined("every layer has a single channel, so this is the profile that keeps channels")
+    means = values @ (np.eye(len(names))[member] / np.bincount(member))  # [..., layer]
+    return means[..., member]
+
+
+def profile(name: str, mean: NDArray, layers: ArrayLike | None = None) -> NDArray[np.float64]:
     """A static profile [token, coefficient] from the calibration mean [token, coefficient]."""
     if name not in PROFILES:
         raise FcaError(f"unknown static profile {name!r}; known: {', '.join(PROFILES)}")
-    return static(mean, PROFILES[name])
+    return static(mean, PROFILES[name], layers)
 
 
-def oracle(name: str, coefficients: NDArray) -> NDArray[np.float64]:
+def oracle(name: str, coefficients: NDArray, layers: ArrayLike | None = None) -> NDArray[np.float64]:
     """An oracle's coefficients [input, token, coefficient] from the evaluation cache."""
-    return static(coefficients, ORACLES[name])
+    return static(coefficients, ORACLES[name], layers)

@@ -49,11 +49,9 @@ class Config:
         """The streams mixed after a layer; what leaves the last one is a single stream."""
         return STREAMS if layer < self.n_layer - 1 else STREAMS[-1:]
 
-    def norm(self, width: int | None = None) -> nn.Module:
-        width = width or self.dim
-        if self.former:
-            return RMSNorm(width, self.norm_eps)
-        return nn.LayerNorm(width, eps=self.norm_eps)
+    def norm(self) -> nn.Module:
+        kind = RMSNorm if self.former else nn.LayerNorm
+        return kind(self.dim, eps=self.norm_eps)
 
 
 class RMSNorm(nn.Module):
@@ -180,6 +178,13 @@ class Layer(nn.Module):
         return attended + self.feed_forward(self.ffn_norm(residual if self.parallel else attended))
 
 
+class Connection(nn.Module):
+    """The next layer's streams, summed from all sources; a module so that layer maps can reuse it."""
+
+    def forward(self, sources: list[Tensor], weights: Tensor) -> Tensor:  # [stream, batch, token, dim]
+        return torch.einsum("sbtd,btcs->cbtd", torch.stack(sources), weights)
+
+
 class Mudd(nn.Module):
     """Layers that read four mixed streams, a mixer after each, and an output layer of its own."""
 
@@ -189,18 +194,22 @@ class Mudd(nn.Module):
         self.tok_embeddings = nn.Embedding(config.vocab_size, config.dim)
         self.layers = nn.ModuleList(Layer(config, layer) for layer in range(config.n_layer))
         self.mixers = nn.ModuleList(Mixer(config, layer) for layer in range(config.n_layer))
+        self.connections = nn.ModuleList(Connection() for _ in self.layers)
         self.norm = config.norm()
         self.output = nn.Linear(config.dim, config.vocab_size, bias=False)
+
+    @property
+    def between_blocks(self) -> list[str]:
+        return [f"connections.{layer}" for layer in range(len(self.connections))]
 
     def forward(self, tokens: Tensor) -> Tensor:
         x = self.tok_embeddings(tokens)
         sources = [x]
         streams = x.expand(len(STREAMS), *x.shape)
-        for layer, mixer in zip(self.layers, self.mixers):
+        for layer, mixer, connection in zip(self.layers, self.mixers, self.connections):
             x = layer(streams)
             sources.append(x)
-            weights = mixer(x)
-            streams = torch.einsum("sbtd,btcs->cbtd", torch.stack(sources), weights)
+            streams = connection(sources, mixer(x))
         return self.output(self.norm(streams[-1]))
 
 

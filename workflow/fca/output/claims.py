@@ -8,11 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from fca.arithmetic.effects import over_seeds
 from fca.networks.kinds import STATIC
+from fca.output.numbers import Number, across, effect, free_layers, row_of, terms
+from fca.output.power import plans, resolution
 from fca.output.results import Model, Results, number
-
-Number = dict[str, Any]  # value, low, high (None where undefined), n, interval
 
 
 def claims(results: Results) -> dict[str, Any]:
@@ -22,6 +21,15 @@ def claims(results: Results) -> dict[str, Any]:
         name: family(models, conventions) if models[0].audited else uncontrolled(models)
         for name, models in results.families.items()
     }
+    width = resolution(results)
+    for plan in plans(results, width):
+        families[plan.model.name].setdefault("power", {})[str(plan.model.seed)] = {
+            "inputs": plan.inputs,
+            "width": plan.power.width if plan.power else None,
+            "tells": not plan.too_wide(width),
+            "inputs_needed": plan.needed,
+            "for_width": width,
+        }
     return {"analysis": results.index["analysis"], "conventions": conventions, "models": families}
 
 
@@ -48,45 +56,6 @@ def family(models: Sequence[Model], conventions: Mapping[str, float]) -> dict[st
         "dependence": dependence(models, conventions),
         "execution": execution([m.frame("execution", "execution.csv") for m in models], conventions),
         "proofs": {str(m.seed): m.json("effects", "proofs.json") for m in models},
-    }
-
-
-def across(estimates: Sequence[Mapping[str, Any]]) -> Number:
-    """One number for a family: mean and t interval over seeds, or the one model's own interval."""
-    values = [e["value"] for e in estimates]
-    defined = [v for v in values if v is not None]
-    if len(values) == 1 or not defined:
-        one = estimates[0]
-        return {
-            "value": one["value"],
-            "low": one.get("low"),
-            "high": one.get("high"),
-            "n": len(values),
-            "interval": "bootstrap over documents" if one.get("low") is not None else None,
-        }
-    if len(defined) < len(values):
-        return {"value": None, "low": None, "high": None, "n": len(values), "interval": None}
-    summary = over_seeds(defined)
-    return {
-        "value": summary["mean"],
-        "low": summary["low"],
-        "high": summary["high"],
-        "n": summary["n"],
-        "sd": summary["sd"],
-        "interval": "t over seeds",
-    }
-
-
-def effect(model: Model, intervention: str, quantity: str) -> dict[str, float | None]:
-    """A model's estimate of nll, penalty or retention; undefined where it was not replayed."""
-    table = model.frame("effects", "effects.csv").set_index("intervention")
-    if intervention not in table.index:
-        return {"value": None, "low": None, "high": None}
-    row = table.loc[intervention]
-    return {
-        "value": number(row[quantity]),
-        "low": number(row[f"{quantity}_low"]),
-        "high": number(row[f"{quantity}_high"]),
     }
 
 
@@ -163,6 +132,15 @@ def dependence(models: Sequence[Model], conventions: Mapping[str, float]) -> dic
         "depends_on_token": on_token,
         "static_enough": enough,
         **found,
+        "shapley": {
+            term: across([row_of(m, "factors", {"what": "shapley", "term": term}, "share") for m in models])
+            for term in terms(models[0])
+        },
+        "kl": {
+            name: across([row_of(m, "divergence", {"intervention": name}, "kl") for m in models])
+            for name in ("cross_input", "layer_mean")
+        },
+        "free_layers": free_layers(models, conventions["free"]),
     }
 
 

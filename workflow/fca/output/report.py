@@ -12,7 +12,9 @@ import yaml
 
 from fca.errors import FcaError
 from fca.output.claims import interval
+from fca.output.details import details
 from fca.output.names import FIGURES
+from fca.output.power import plans, resolution, warnings
 from fca.output.results import Results, number
 
 PROOFS = {
@@ -32,13 +34,15 @@ def write_report(index: Path) -> None:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"share": share, "signed": signed, "cell": cell}
+    environment.filters |= {f.__name__: f for f in (share, signed, cell, plain, hundred, chance)}
     page = environment.get_template("report.html").render(
         results=results,
         claims=claims_of(results),
         proofs=PROOFS,
         figures=figures(results),
         effects=effects(results),
+        details=details(results),
+        power=power(results),
         recipe=yaml.safe_dump(results.config, sort_keys=False, allow_unicode=True),
         artifacts=artifacts(results),
         machine=machine(results),
@@ -76,8 +80,22 @@ def figures(results: Results) -> list[dict[str, str]]:
 
 
 def effects(results: Results) -> dict[str, pd.DataFrame]:
+    """Each model's effects, with the divergence of its predictions."""
     table = pd.read_csv(results.folder / "tables" / "effects.csv")
+    compared = pd.read_csv(results.folder / "tables" / "divergence.csv")
+    keys = ["model", "kind", "seed", "intervention"]
+    if "kl" in compared and not table.empty:
+        table = table.merge(compared, on=keys, how="left")
+    else:
+        table = table.assign(**dict.fromkeys(("kl", "kl_low", "kl_high", "top1_agreement"), "undefined"))
     return {f"{m}, seed {s}": rows for (m, s), rows in table.groupby(["model", "seed"], sort=False)}
+
+
+def power(results: Results) -> dict[str, list[str]]:
+    """How many inputs a telling retention interval needs, and what the audit at hand cannot tell."""
+    width = resolution(results)
+    found = list(plans(results, width))
+    return {"lines": [plan.sentence(width) for plan in found], "warnings": warnings(results, found)}
 
 
 def artifacts(results: Results) -> list[dict[str, Any]]:
@@ -123,6 +141,24 @@ def cell(row: pd.Series, quantity: str, scale: float = 1.0, form: str = ".4f") -
     if value is None:
         return "undefined"
     return f"{scale * value:{form}}" + interval({"low": low, "high": high}, scale, form)
+
+
+def plain(value: Any, form: str) -> str:
+    """A table's number without an interval."""
+    known = number(value)
+    return "undefined" if known is None else f"{known:{form}}"
+
+
+def chance(value: Any) -> str:
+    """A p value."""
+    known = number(value)
+    return "undefined" if known is None else "<0.001" if known < 0.001 else f"{known:.3f}"
+
+
+def hundred(value: Any) -> str:
+    """A share without an interval, in percent."""
+    known = number(value)
+    return "undefined" if known is None else f"{100 * known:.1f}"
 
 
 def print_summary(index: Path) -> None:

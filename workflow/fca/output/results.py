@@ -89,10 +89,12 @@ class Results:
             found.setdefault(model.name, []).append(model)
         return found
 
-    def table(self, artifact: str) -> pd.DataFrame:
-        """The stage's CSV of all audited models: model, kind, seed and the stage's columns."""
+    def table(self, artifact: str, name: str | None = None) -> pd.DataFrame:
+        """A CSV of all audited models' artifacts (by default the one named like the stage): model,
+        kind, seed and the stage's columns.
+        """
         frames = [
-            model.frame(artifact, f"{artifact}.csv").assign(
+            model.frame(artifact, f"{name or artifact}.csv").assign(
                 model=model.name, kind=model.kind, seed=model.seed
             )
             for model in self.audited

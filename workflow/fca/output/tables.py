@@ -7,17 +7,34 @@ import pandas as pd
 
 from fca.arithmetic.effects import over_seeds
 from fca.output.claims import claims
+from fca.output.family import hierarchy
 from fca.output.results import Results, number
+
+#: table -> the artifact that holds each model's rows
+OF_MODELS = {
+    "effects": "effects",
+    "factors": "effects",
+    "sinks": "effects",
+    "positions": "effects",
+    "frequencies": "effects",
+    "divergence": "effects",
+    "layers": "effects",
+    "variance": "variance",
+    "icc": "variance",
+    "captured": "variance",
+    "execution": "execution",
+}
 
 
 def write_tables(index: Path) -> None:
-    """effects, variance and execution by model and seed; families over seeds; the claims."""
+    """The stages' tables by model and seed; families over seeds and documents; the claims."""
     results = Results(index)
     folder = results.folder / "tables"
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("effects", "variance", "execution"):
-        results.table(name).to_csv(folder / f"{name}.csv", index=False)
+    for name, artifact in OF_MODELS.items():
+        results.table(artifact, name).to_csv(folder / f"{name}.csv", index=False)
     families(results.table("effects")).to_csv(folder / "families.csv", index=False)
+    hierarchy(results).to_csv(folder / "hierarchy.csv", index=False)
     text = json.dumps(claims(results), indent=1) + "\n"
     (results.folder / "claims.json").write_text(text)
 

@@ -1,18 +1,27 @@
-"""In: one model's replays. Out: penalties and retentions with intervals, and the proofs.
+"""In: one model's replays. Out: penalties, retentions, factors and views with intervals; the proofs.
 
-Writes effects.csv (one row per intervention), inputs.csv (loss of every input under every
+Writes effects.csv (one row per intervention), factors.csv (interactions and Shapley shares),
+sinks.csv, positions.csv and frequencies.csv (penalty by position and token frequency), layers.csv
+(penalty by layer), divergence.csv (of predictions), inputs.csv (loss of every input under every
 intervention, nats per token) and proofs.json.
 """
 
 import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from numpy.typing import NDArray
 
-from fca.arithmetic.effects import Bootstrap, tidy
+from fca.arithmetic.depth import COLUMNS, by_layer
+from fca.arithmetic.effects import Losses, significance, tidy
 from fca.arithmetic.effects import effects as estimate_effects
+from fca.arithmetic.factors import factors, sinks
+from fca.arithmetic.intervals import UNDEFINED, Bootstrap, by_document, cells, within
+from fca.arithmetic.views import frequency_classes, penalties, position_classes
 from fca.artifacts.parameters import Read
 from fca.artifacts.recording import open_recording
 from fca.errors import ProofError
@@ -24,57 +33,154 @@ def effects(
     calibration: Read,
     evaluation: Read,
     replays: tuple[Read, ...],
+    maps: tuple[Read, ...] = (),
     resamples: int,
     confidence: float,
     seed: int,
 ) -> None:
-    """Compare every replay with the untouched one, paired by input.
+    """Compare every replay with the untouched one, paired by document. maps: of the layers stage.
 
     Raises ProofError where calibration and evaluation share a document.
     """
     recording = open_recording(evaluation / "recording.zarr")
+    before = open_recording(calibration / "recording.zarr")
     documents = recording["document"].values
-    shared = np.intersect1d(documents, open_recording(calibration / "recording.zarr")["document"].values)
-    if len(shared):
-        raise ProofError(
-            f"disjoint: {len(shared)} documents are in calibration and evaluation, "
-            f"the first is document {shared[0]}"
-        )
-    losses: dict[str, np.ndarray] = {}
-    rows: dict[str, dict] = {}
-    proofs = []
-    undefined: dict[str, str] = {}
-    for folder in replays:
-        proof = json.loads((folder / "proofs.json").read_text())
-        proofs.append(proof)
-        if "undefined" in proof:
-            undefined[proof["intervention"]] = proof["undefined"]
-            continue
-        replay = xr.open_zarr(folder / "replay.zarr", consolidated=False, chunks=None)
-        name = replay.attrs["intervention"]
-        per_repeat = replay["nll"].values.mean(axis=2, dtype=np.float64)  # [repeat, input]
-        losses[name] = per_repeat.mean(axis=0)
-        of_repeats = per_repeat.mean(axis=1)
-        rows[name] = {
-            "repeats": len(of_repeats),
-            "repeat_sd": of_repeats.std(ddof=1) if len(of_repeats) > 1 else "undefined",
-        }
-    table = tidy(estimate_effects(losses, documents, Bootstrap(resamples, confidence, seed)))
+    check_disjoint(documents, before["document"].values)
+    bootstrap = Bootstrap(resamples, confidence, seed)
+    found = [Replayed.read(folder) for folder in replays]
+    defined = {r.name: r for r in found if r.defined}
+    losses = {name: r.by_input for name, r in defined.items()}
+    table = tidy(estimate_effects(losses, documents, bootstrap))
+    table = table.merge(significance(losses, documents), on="intervention")
     for column in ("repeats", "repeat_sd"):
-        table[column] = [rows[name][column] for name in table["intervention"]]
-    table.to_csv(into / "effects.csv", index=False)
-    live = recording["nll"].values.mean(axis=1, dtype=np.float64)
+        table[column] = [getattr(defined[name], column) for name in table["intervention"]]
+    write(into, "effects", table)
+    known = Losses.of(losses, documents, bootstrap)
+    write(into, "factors", factors(known))
+    write(into, "sinks", sinks(known))
+    by_token = {name: r.by_token for name, r in defined.items()}
+    tokens = recording["tokens"].values
+    views = {
+        "positions": position_classes(recording["target"].values),
+        "frequencies": frequency_classes(tokens[:, 1:], before["tokens"].values),
+    }
+    for name, (classes, bounds) in views.items():
+        write(into, name, penalties(by_token, classes, bounds, documents, bootstrap))
+    live = recording["nll"].values.mean(axis=1, dtype=np.float64)  # equals `correct`, as is proven
+    write(into, "divergence", divergence(defined.values(), documents, bootstrap))
+    write(into, "layers", layer_maps(maps, live, documents, bootstrap))
     frame = pd.DataFrame({"document": documents, "live": live, **losses})
     frame.rename_axis("input").to_csv(into / "inputs.csv")
-    summary = {
-        "identity": any(p["identity"] for p in proofs if p["intervention"] == "correct"),
-        "controller_runs": sum(p["controller_runs"] for p in proofs),
-        "still_running": sorted({path for p in proofs for path in p["still_running"]}),
-        "multisets_kept": all(p["multisets_kept"] for p in proofs if p["multisets_kept"] is not None),
-        "disjoint": len(shared) == 0,
-        "undefined": undefined,
+    summary = proofs([r.proofs for r in found]) | {
+        "disjoint": True,
         "live_nll": float(live.mean()),
         "inputs": len(documents),
         "documents": len(np.unique(documents)),
     }
     (into / "proofs.json").write_text(json.dumps(summary, indent=1) + "\n")
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One intervention's replay. nll [repeat, input, target] in nats, None where it is undefined."""
+
+    name: str
+    proofs: dict
+    nll: NDArray | None
+    measures: dict[str, NDArray] = field(default_factory=dict)  # [input], repeats averaged
+
+    @classmethod
+    def read(cls, folder: Path) -> "Replayed":
+        proofs = json.loads((folder / "proofs.json").read_text())
+        if "undefined" in proofs:
+            return cls(proofs["intervention"], proofs, None)
+        replay = xr.open_zarr(folder / "replay.zarr", consolidated=False, chunks=None)
+        measures = {str(name): replay[name].values.mean(axis=0) for name in replay if name != "nll"}
+        return cls(replay.attrs["intervention"], proofs, replay["nll"].values, measures)
+
+    @property
+    def defined(self) -> bool:
+        return self.nll is not None
+
+    @property
+    def values(self) -> NDArray:
+        assert self.nll is not None
+        return self.nll
+
+    @property
+    def by_token(self) -> NDArray[np.float64]:
+        """[input, target], repeats averaged first."""
+        return self.values.mean(axis=0, dtype=np.float64)
+
+    @property
+    def by_repeat(self) -> NDArray[np.float64]:
+        """[repeat, input]."""
+        return self.values.mean(axis=2, dtype=np.float64)
+
+    @property
+    def by_input(self) -> NDArray[np.float64]:
+        return self.by_repeat.mean(axis=0)
+
+    @property
+    def repeats(self) -> int:
+        return len(self.values)
+
+    @property
+    def repeat_sd(self) -> float | str:
+        """Deviation between the repeats' mean losses, nats per token."""
+        return float(self.by_repeat.mean(axis=1).std(ddof=1)) if self.repeats > 1 else "undefined"
+
+
+def divergence(found: Iterable[Replayed], documents: NDArray, bootstrap: Bootstrap) -> pd.DataFrame:
+    """One row per intervention: inputs compared, and the mean over them of every measure."""
+    rows: list[dict] = []
+    for replayed in found:
+        count = len(next(iter(replayed.measures.values()), ()))
+        inputs = by_document(np.ones(count), documents[:count])
+        estimates = {
+            name: bootstrap.ratio(by_document(values, documents[:count]), inputs) if count else UNDEFINED
+            for name, values in replayed.measures.items()
+        }
+        # but for kl, they lie between 0 and 1
+        estimates = {name: e if name == "kl" else within(e) for name, e in estimates.items()}
+        rows.append({"intervention": replayed.name, "inputs": count, **cells(estimates)})
+    return pd.DataFrame(rows)
+
+
+def layer_maps(
+    folders: Sequence[Path], correct: NDArray, documents: NDArray, bootstrap: Bootstrap
+) -> pd.DataFrame:
+    """All maps' penalties by layer; maps that are undefined for the model are left out."""
+    tables = [pd.DataFrame(columns=COLUMNS)]
+    for folder in folders:
+        if "undefined" in json.loads((folder / "proofs.json").read_text()):
+            continue
+        found = xr.open_zarr(folder / "layers.zarr", consolidated=False, chunks=None)
+        losses = found["nll"].values.mean(axis=(1, 3), dtype=np.float64)
+        what = (found.attrs["intervention"], found.attrs["order"], found["layer"].values)
+        tables.append(by_layer(*what, losses, correct, documents, bootstrap))
+    return pd.concat(tables[1:] or tables, ignore_index=True)
+
+
+def check_disjoint(evaluation: NDArray, calibration: NDArray) -> None:
+    shared = np.intersect1d(evaluation, calibration)
+    if len(shared):
+        raise ProofError(
+            f"disjoint: {len(shared)} documents are in calibration and evaluation, "
+            f"the first is document {shared[0]}"
+        )
+
+
+def proofs(found: Sequence[dict]) -> dict:
+    """The replays' proofs as one."""
+    return {
+        "identity": any(p["identity"] for p in found if p["intervention"] == "correct"),
+        "controller_runs": sum(p["controller_runs"] for p in found),
+        "still_running": sorted({path for p in found for path in p["still_running"]}),
+        "multisets_kept": all(p["multisets_kept"] for p in found if p["multisets_kept"] is not None),
+        "undefined": {p["intervention"]: p["undefined"] for p in found if "undefined" in p},
+    }
+
+
+def write(into: Path, name: str, table: pd.DataFrame) -> None:
+    table.to_csv(into / f"{name}.csv", index=False)

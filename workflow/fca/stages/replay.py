@@ -1,6 +1,7 @@
 """In: a checkpoint, its evaluation recording, an intervention. Out: the losses under replay.
 
-Writes replay.zarr (nll [repeat, input, target] in nats) and proofs.json; where the intervention
+Writes replay.zarr (nll [repeat, input, target] in nats; kl, total_variation and top1_agreement
+[repeat, compared input]) and proofs.json; where the intervention
 is not defined for this model, proofs.json alone, with the reason under "undefined".
 """
 
@@ -21,6 +22,7 @@ from fca.artifacts.recording import array, labels_of, open_recording, reader
 from fca.artifacts.store import processor
 from fca.errors import FcaError, ProofError, Undefined
 from fca.networks.checkpoint import load_checkpoint
+from fca.networks.divergence import MEASURES, divergences
 from fca.networks.passes import batches
 from fca.networks.passes import replay as replay_batches
 from fca.networks.playback import stays_live
@@ -39,11 +41,13 @@ def replay(
     intervention: str,
     repeats: int,
     seed: int,
+    compared: int = 0,
     device: Device = "cpu",
 ) -> None:
     """Run the frozen model, its controllers disabled, on kept or transformed coefficients.
 
-    Batches, precision and threads are the recording's, so that `correct` can be exact. Raises
+    compared: on how many inputs whole predictions are compared with the live ones, in passes of
+    their own. Batches, precision and threads are the recording's, so that `correct` can be exact. Raises
     ProofError where a controller ran, `correct` differs from live in any bit of its logits or
     losses, or a reassignment changed a coefficient's multiset.
     """
@@ -63,19 +67,21 @@ def replay(
         "identity": None,
         "multisets_kept": None,
     }
+    static, assignments = None, []
     try:
-        assignments = (
-            []
-            if is_static(intervention)
-            else [draw(intervention, labels_of(recording), seed + repeat) for repeat in range(draws)]
-        )
+        if is_static(intervention):
+            static = static_source(intervention, profiles, read, recording["layer"].values)
+        else:
+            assignments = [draw(intervention, labels_of(recording), seed + r) for r in range(draws)]
     except Undefined as reason:
         write_proofs(into, proofs | {"undefined": str(reason)})
         return
+    count = min(compared, len(tokens))
+    apart = {name: np.empty((draws, count)) for name in MEASURES}
     losses = np.empty((draws, *recording["nll"].shape), dtype=np.float32)
     for repeat in range(draws):
-        if is_static(intervention):
-            source = static_source(intervention, profiles, read, len(tokens))
+        if static is not None:
+            source = static
         else:
             assignment = assignments[repeat]
             order = assignment.coefficients
@@ -96,8 +102,14 @@ def replay(
         if intervention == "correct":
             check_identity(recording, losses[repeat], digests)
             proofs["identity"] = True
+        measured = divergences(network, sites, forms, tokens, source, batch_size, count)
+        for name, values in measured.items():
+            apart[name][repeat] = values
     dataset = xr.Dataset(
-        {"nll": (("repeat", "input", "target"), losses)},
+        {
+            "nll": (("repeat", "input", "target"), losses),
+            **{name: (("repeat", "compared"), values) for name, values in apart.items()},
+        },
         coords={"document": recording["document"].load(), "target": recording["target"]},
         attrs={"intervention": intervention, "seeds": [seed + r for r in range(draws)]},
     )
@@ -113,15 +125,16 @@ def write_proofs(into: Path, proofs: dict) -> None:
     (into / "proofs.json").write_text(json.dumps(proofs, indent=1) + "\n")
 
 
-def static_source(intervention: str, profiles: Path, read, inputs: int) -> Source:
+def static_source(intervention: str, profiles: Path, read, layers: NDArray) -> Source:
     """Coefficients of a static profile or of an oracle, batch by batch."""
     if intervention in ORACLES:
-        return lambda batch: oracle(intervention, read(np.arange(batch.start, batch.stop)))
+        oracle(intervention, read(np.arange(1)), layers)  # raises Undefined now, not within a pass
+        return lambda batch: oracle(intervention, read(np.arange(batch.start, batch.stop)), layers)
     mean = np.asarray(array(profiles / "profiles.zarr", "mean")[...])
     expected = read(np.arange(1)).shape[1:]
     if mean.shape != expected:
         raise FcaError(f"the profile is {mean.shape} [token, coefficient], the recording {expected}")
-    values = profile(intervention, mean)
+    values = profile(intervention, mean, layers)
     return lambda batch: np.broadcast_to(values, (batch.stop - batch.start, *values.shape))
 
 

@@ -1,7 +1,9 @@
 """In: the evaluation recording. Out: which factors the coefficients vary with.
 
-Writes variance.csv (term, sum_of_squares, degrees_of_freedom, share), summary.json (mean,
-deviation) and maps.npz (mean and deviation over inputs, [layer, token], for the heat map).
+Writes variance.csv (term, sum_of_squares, degrees_of_freedom, share with its interval), icc.csv
+(intraclass correlations), captured.csv (share of variance that each static profile keeps out of
+sample), summary.json (mean, deviation) and maps.npz (mean and deviation over inputs, [layer,
+token], for the heat map).
 """
 
 import json
@@ -9,14 +11,28 @@ from pathlib import Path
 
 import numpy as np
 
+from fca.arithmetic.intervals import Bootstrap
+from fca.arithmetic.shares import ALL, captured, intraclass, missed, shares
 from fca.arithmetic.variance import Decomposition
 from fca.artifacts.parameters import Read
 from fca.artifacts.recording import array, open_recording, shard
 from fca.progress import progress
 
 
-def variance(into: Path, *, evaluation: Read) -> None:
-    """Decompose the variance of the coefficients exactly, in one pass over the batches."""
+def variance(
+    into: Path,
+    *,
+    evaluation: Read,
+    profiles: Read,
+    resamples: int,
+    confidence: float,
+    seed: int = 0,
+) -> None:
+    """Decompose the variance of the coefficients exactly, batch by batch.
+
+    A second pass over the batches finds what each input adds, for the intervals; a third, through
+    dask, how well the calibration set's profiles predict the evaluation set.
+    """
     recording = open_recording(evaluation / "recording.zarr")
     layers = recording["layer"].values
     stored = array(evaluation / "recording.zarr", "coefficients")
@@ -33,7 +49,21 @@ def variance(into: Path, *, evaluation: Read) -> None:
         by_layer = chunk @ to_layer
         first += by_layer.sum(axis=0)
         second += np.square(by_layer).sum(axis=0)
-    decomposition.table().to_csv(into / "variance.csv", index=False)
+    documents, bootstrap = recording["document"].values, Bootstrap(resamples, confidence, seed)
+    parts = [decomposition.contributions(np.asarray(stored[a : a + size])) for a in range(0, inputs, size)]
+    added = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+    shares(decomposition, added, documents, bootstrap).to_csv(into / "variance.csv", index=False)
+    intraclass(decomposition, added, documents, bootstrap).to_csv(into / "icc.csv", index=False)
+    mean_profile = np.asarray(array(profiles / "profiles.zarr", "mean")[...])
+    coefficients = recording["coefficients"].data  # a dask array, one chunk per batch of inputs
+    errors = coefficients.map_blocks(
+        missed, mean_profile, layers, drop_axis=[1, 2], new_axis=1,
+        chunks=(coefficients.chunks[0], (len(ALL),)), dtype=np.float64, meta=np.empty((0, 0)),
+    )  # fmt: skip
+    # one batch at a time: threads would each hold one, and batches of large models are large
+    captured(errors.compute(scheduler="synchronous"), documents, bootstrap).to_csv(
+        into / "captured.csv", index=False
+    )
     mean = first / inputs
     deviation = np.sqrt(np.maximum(second / inputs - mean**2, 0.0))
     np.savez(into / "maps.npz", layer=names, mean=mean.T, deviation=deviation.T)

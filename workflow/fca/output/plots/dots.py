@@ -20,6 +20,11 @@ def panels(
     shape = (1, max(len(families), 1))
     size = (3.0 + 2.2 * max(len(families), 1), 0.9 + 0.46 * max(len(interventions), 1))
     figure, grid = plt.subplots(*shape, figsize=size, sharey=True, squeeze=False)
+    if not interventions:
+        figure.text(0.5, 0.5, "not measured in this analysis", ha="center", va="center")
+        for axes in grid[0]:
+            axes.set_axis_off()
+        return figure
     for axes, family in zip(grid[0], families):
         rows = table[table["model"] == family]
         for place, name in enumerate(interventions):
