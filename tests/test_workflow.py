@@ -147,6 +147,33 @@ def test_numbers_recomputed_from_the_store(audit, clone):
     assert checked >= 10
 
 
+def test_the_ten_lines_of_the_docs_give_the_same_numbers(audit, clone):
+    text = (ROOT / "docs/store.md").read_text()
+    code = re.search(r"```python\n(.*?)```", text, re.S).group(1).replace("results/default", "results/smoke")
+    done = subprocess.run([sys.executable, "-c", code], cwd=clone, capture_output=True, text=True, check=True)
+    printed = dict(line.split() for line in done.stdout.splitlines())
+    table = pd.read_csv(audit / "tables/effects.csv", na_values="undefined")
+    mine = table[table["model"] == "mudd"].set_index("intervention")
+    assert float(printed["penalty"]) == pytest.approx(mine.loc["cross_input", "penalty"])
+    assert float(printed["retention"]) == pytest.approx(mine.loc["layer_mean", "retention"])
+
+
+def test_a_model_of_ones_own_in_the_workflow(clone):
+    shutil.copytree(ROOT / "examples", clone / "examples")
+    (clone / "my_model.py").write_text((ROOT / "examples/my_model.py").read_text())
+    snakemake(clone, "all", "--configfile", "examples/my_audit.yaml")
+    claims = json.loads((clone / "results/my-model/claims.json").read_text())
+    proofs = claims["models"]["my-model"]["proofs"]["0"]
+    assert proofs["identity"] is True
+    assert proofs["controller_runs"] == 0
+    before = jobs(snakemake(clone, "all", "-n", "--configfile", "examples/my_audit.yaml"))
+    assert before == {}
+    edited = (clone / "my_model.py").read_text().replace("torch.tanh", "torch.sin")
+    (clone / "my_model.py").write_text(edited)
+    after = jobs(snakemake(clone, "all", "-n", "--configfile", "examples/my_audit.yaml"))
+    assert after["import_model"] == 1
+
+
 def test_the_same_again_runs_nothing(audit, clone):
     assert "Nothing to be done" in snakemake(clone, "all")
 

@@ -156,8 +156,8 @@ def execution(tables: Sequence[pd.DataFrame], conventions: Mapping[str, float]) 
         ]
         return across(ratios)
 
-    blocks = across([{"value": float(x["blocks_executed_per_token"] / x["blocks_present"])} for x in live])
-    experts = across([{"value": experts_share(x)} for x in live])
+    blocks = across([{"value": executed(x, "blocks")} for x in live])
+    experts = across([{"value": executed(x, "experts")} for x in live])
     flops = ratio("flops_per_token")
     latency = across([{"value": number(x["ratio_to_dense"])} for x in live])
     threshold = conventions["execution"]
@@ -172,6 +172,10 @@ def execution(tables: Sequence[pd.DataFrame], conventions: Mapping[str, float]) 
     else:
         parts.append(f"{100 * flops['value']:.1f} % of the dense model's FLOPs")
         parts.append(f"{100 * latency['value']:.0f} % of its time")
+    for what, found in (("blocks", blocks), ("experts", experts)):
+        static = across([{"value": executed(row.loc["static"], what)} for row in rows])["value"]
+        if static is not None and abs(static - found["value"]) >= threshold:
+            parts.append(f"but {100 * static:.1f} % of its {what} under its static profile")
     return {
         "verdict": verdict,
         "statement": f"{verdict}: {', '.join(parts)}",
@@ -184,10 +188,10 @@ def execution(tables: Sequence[pd.DataFrame], conventions: Mapping[str, float]) 
     }
 
 
-def experts_share(row: pd.Series) -> float | None:
-    """Experts executed over experts present; None where there are none."""
-    present, executed = (number(row[f"experts_{k}"]) for k in ("present", "executed_per_token"))
-    return None if present is None or executed is None else executed / present
+def executed(row: pd.Series, what: str) -> float | None:
+    """Blocks or experts executed per token over those present; None where there are none."""
+    present, done = (number(row[f"{what}_{k}"]) for k in ("present", "executed_per_token"))
+    return None if present is None or done is None else done / present
 
 
 def above(estimate: Number, threshold: float) -> bool | None:
