@@ -80,8 +80,10 @@ class Bootstrap:
         documents; the value itself where all documents agree.
 
         ASSUME: studentised bootstrap (bootstrap-t, Efron and Tibshirani 1993, chapter 12) with
-        the linearised error, equal tails. In simulations with 12 to 64 documents and skewed
-        losses, BCa and percentile intervals of nominal 95 % covered 88 to 94 %, this one 92 to 96.
+        the linearised error, equal tails. In the tests' simulations (24 to 60 documents, symmetric
+        and skewed losses) it covers 93 to 97 % at nominal 95 %. With much heavier tails (normal
+        noise of exponential scale) every interval tried falls short: with 24 to 64 documents
+        BCa covered 88 to 92 %, percentile 93 to 95 %, this one 91 to 92 %.
         """
         a, b = (np.asarray(x, dtype=np.float64) for x in (numerator, denominator))
         found = linear(a, b)
