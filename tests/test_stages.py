@@ -277,13 +277,14 @@ def test_a_shared_document_fails_the_disjointness_proof(audit, tmp_path):
 
 
 def test_a_broken_reassignment_fails_the_multiset_proof(audit, monkeypatch, tmp_path):
+    import fca.stages.frozen as frozen
     import fca.stages.replay as stage
     from fca.arithmetic.interventions import Assignment
 
     def repeats_an_input(name, labels, seed):
         return Assignment(donors=np.zeros(len(labels.documents), dtype=int))
 
-    monkeypatch.setattr(stage, "draw", repeats_an_input)
+    monkeypatch.setattr(frozen, "draw", repeats_an_input)
     with pytest.raises(ProofError, match="multisets: cross_input changed the values of coefficient"):
         stage.replay(
             tmp_path, model=audit[1]["model"].path, evaluation=audit[1]["evaluation"].path,

@@ -24,11 +24,15 @@ ORDERS = ("alone", "from_bottom", "from_top")
 
 @dataclass(frozen=True)
 class Mapped:
-    """One batch's loss [batch, token - 1], float32 nats, under one variant; None: the base."""
+    """One batch's loss [batch, token - 1], float32 nats, under one variant; None: the base.
+
+    controller_runs: counted so far.
+    """
 
     inputs: slice
     variant: int | None
     nll: np.ndarray
+    controller_runs: int
 
 
 def reusable(model: nn.Module) -> list[str]:
@@ -83,10 +87,10 @@ def variants(
             with memory.remember():
                 logits = run(model, ids)
             playback.finish()
-            yield Mapped(inputs, None, measured(logits, ids).cpu().numpy())
+            yield Mapped(inputs, None, measured(logits, ids).cpu().numpy(), playback.controller_runs)
             for k, mask in enumerate(masks):
                 playback.load(torch.where(torch.from_numpy(mask).to(ids.device), changed, common))
                 with memory.reuse(np.unique(owner[mask]).tolist()):
                     logits = run(model, ids)
                 playback.finish()
-                yield Mapped(inputs, k, measured(logits, ids).cpu().numpy())
+                yield Mapped(inputs, k, measured(logits, ids).cpu().numpy(), playback.controller_runs)

@@ -7,6 +7,7 @@ token are kept and, where that family's weights add up to a constant, scaled to 
 router did emit passes unchanged, bit for bit. `soft=True` leaves the projection out.
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 
 import torch
@@ -44,9 +45,9 @@ class Projected(Site):
     def playback(self, module, original, coefficient, args, kwargs):
         return self.project(coefficient)
 
+    @abstractmethod
     def project(self, weights: Tensor) -> Tensor:
         """What the router could have emitted instead."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

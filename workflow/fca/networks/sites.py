@@ -5,6 +5,7 @@ A site knows which part of a module's output is the coefficient, as an array
 """
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,7 +36,7 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Site:
+class Site(ABC):
     """One place where a controller's output enters the network.
 
     path: dotted path of the controller's module. layer: 0-based depth. labels: names of the
@@ -51,15 +52,15 @@ class Site:
     #: True where the module has to run even in playback, since only part of it is replaced
     runs_in_playback = False
 
+    @abstractmethod
     def coefficient(self, module: nn.Module, output: Any, args: tuple, kwargs: dict) -> Tensor:
         """The part of a call that is coefficient."""
-        raise NotImplementedError
 
+    @abstractmethod
     def playback(
         self, module: nn.Module, original: Callable, coefficient: Tensor, args: tuple, kwargs: dict
     ) -> Any:
         """What the call returns instead when `coefficient` is played back."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

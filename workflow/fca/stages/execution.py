@@ -16,13 +16,12 @@ from torch import Tensor, nn
 
 from fca.arithmetic.profiles import profile
 from fca.artifacts.parameters import Device, Read, Threads
-from fca.artifacts.recording import array, open_recording, reader
 from fca.networks.checkpoint import load_checkpoint
 from fca.networks.cost import counted_blocks, experts_executed, flops, peak_bytes
 from fca.networks.loss import run
 from fca.networks.playback import Playback
-from fca.networks.sites import Form
 from fca.progress import progress
+from fca.stages.frozen import Frozen
 
 
 def execution(
@@ -40,18 +39,15 @@ def execution(
 ) -> None:
     """Count blocks, FLOPs, parameters and memory, and time all modes in interleaved rounds.
 
-    static is the model with its layer_mean
-    profile folded in. Ratios are taken within a round, so a machine that slows down slows both.
+    static is the model with its layer_mean profile folded in. Ratios are taken within a round,
+    so a machine that slows down slows both.
     """
+    frozen = Frozen.open(model, evaluation, device)
     torch.set_num_threads(threads)
-    recording = open_recording(evaluation / "recording.zarr")
-    facts = recording.attrs
-    network, sites = load_checkpoint(model, device, facts["precision"])
-    forms = [[Form(f["token"], tuple(f["shape"]), f["dtype"]) for f in calls] for calls in facts["forms"]]
-    tokens = torch.from_numpy(recording["tokens"].values[:batch_size].astype(np.int64)).to(device)
-    own = reader(evaluation / "recording.zarr")(np.arange(len(tokens)))
-    mean = np.asarray(array(profiles / "profiles.zarr", "mean")[...])
-    constant = np.broadcast_to(profile("layer_mean", mean), own.shape)
+    network = frozen.network
+    tokens = torch.from_numpy(frozen.tokens[:batch_size].astype(np.int64)).to(device)
+    own = frozen.correct(slice(0, len(tokens)))
+    constant = np.broadcast_to(profile("layer_mean", frozen.mean(profiles)), own.shape)
 
     def played(values: NDArray) -> Callable[[], Tensor]:
         coefficients = torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32)).to(device)
@@ -62,7 +58,7 @@ def execution(
 
         return go
 
-    playback = Playback(network, sites, forms, watched=False)
+    playback = Playback(network, frozen.sites, frozen.forms, watched=False)
     controllers = sum(p.numel() for p in playback.parameters)
     modes: dict[str, Mode] = {
         "live": Mode(network, lambda: run(network, tokens)),
@@ -70,7 +66,7 @@ def execution(
         "static": Mode(network, played(constant), playback, controllers),
     }
     if dense is not None:
-        twin, _ = load_checkpoint(dense, device, facts["precision"])
+        twin, _ = load_checkpoint(dense, device, frozen.recording.attrs["precision"])
         modes["dense"] = Mode(twin, lambda: run(twin, tokens))
     seconds = time_rounds(modes, rounds, seed)
     rows = [
