@@ -9,7 +9,7 @@ from fca.plan import Plan
 try:
     check(config, Path(workflow.basedir) / "workflow/schemas/config.schema.yaml")
     PLAN = Plan(config)
-    INDEX = str(PLAN.write_index())
+    PLANNED = str(PLAN.write())
 except FcaError as error:
     raise WorkflowError(str(error)) from None
 

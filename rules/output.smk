@@ -1,7 +1,8 @@
-# The human side: results/<analysis>/. The index changes when any key or the config does.
+# The human side: results/<analysis>/. plan.json changes when any key, the config or an output's code does;
+# index.json names what the published tables, figures and report were made from.
 rule write_tables:
     input:
-        index=INDEX,
+        plan=PLANNED,
         variance=rules.variance.input,
         effects=rules.effects.input,
         execution=rules.execution.input,
@@ -11,17 +12,18 @@ rule write_tables:
         variance=f"{RESULTS}/tables/variance.csv",
         execution=f"{RESULTS}/tables/execution.csv",
         claims=f"{RESULTS}/claims.json",
+        index=f"{RESULTS}/index.json",
     log:
         f"{RESULTS}/logs/tables.log",
     conda:
         "../envs/fca.yaml"
     shell:
-        "fca tables --index {input.index} 2> >(tee {log} >&2)"
+        "fca tables --plan {input.plan} 2> >(tee {log} >&2)"
 
 
 rule draw_figures:
     input:
-        index=INDEX,
+        index=rules.write_tables.output.index,
         tables=rules.write_tables.output,
         models=rules.models.input,
     output:
@@ -40,7 +42,7 @@ rule draw_figures:
 
 rule write_report:
     input:
-        index=INDEX,
+        index=rules.write_tables.output.index,
         tables=rules.write_tables.output,
         figures=rules.draw_figures.output,
     output:

@@ -207,6 +207,9 @@ def test_gc_keeps_what_an_index_needs_and_its_sources(tmp_path):
     assert {a.name for a in store.artifacts()} == {source.name, needed.name}
     with pytest.raises(FcaError, match="nothing was removed"):
         unreferenced(store, [tmp_path / "missing.json"])
+    index.write_text(json.dumps({"models": [{"artifacts": {"profiles": loose.name}}]}))
+    with pytest.raises(FcaError, match="1 of the artifacts that it names.*Nothing was removed"):
+        unreferenced(store, [index])
 
 
 # --------------------------------------------------------------- recordings

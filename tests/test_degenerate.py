@@ -39,7 +39,7 @@ def run(folder: Path, monkeypatch, changes: dict) -> Path:
     plan = Plan(config)
     for job in plan.jobs.values():
         make(job.stage, job.arguments, plan.store, job.key)
-    index = plan.write_index()
+    index = plan.write()
     write_tables(index)
     draw_figures(index)
     write_report(index)

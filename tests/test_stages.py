@@ -207,9 +207,14 @@ def test_profiles_replay_what_they_say(audit):
     tokens = torch.from_numpy(open_(audit, "evaluation", "recording.zarr")["tokens"].values.astype(np.int64))
     with torch.inference_mode():
         logits = model(tokens)
-    nll = torch.nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
-    replayed = float(open_(audit, "replay layer_mean", "replay.zarr")["nll"].mean())
-    assert replayed == pytest.approx(float(nll), abs=1e-5)
+    losses = torch.nn.functional.cross_entropy
+    nll = losses(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten(), reduction="none")
+    expected = nll.view(len(tokens), -1).numpy()
+    replayed = open_(audit, "replay layer_mean", "replay.zarr")["nll"].values[0]
+    live = open_(audit, "evaluation", "recording.zarr")["nll"].values
+    wrong = np.abs(replayed - expected).max()
+    assert wrong < 1e-5
+    assert np.abs(replayed - live).max() > 20 * wrong  # the live coefficients would not pass
 
 
 def test_execution_counts(audit):
@@ -290,6 +295,16 @@ def test_a_broken_reassignment_fails_the_multiset_proof(audit, monkeypatch, tmp_
             tmp_path, model=audit[1]["model"].path, evaluation=audit[1]["evaluation"].path,
             profiles=audit[1]["profiles"].path, intervention="cross_input", repeats=1, seed=0,
         )  # fmt: skip
+
+
+def test_a_shuffle_that_uses_a_layer_twice_fails_the_multiset_proof(audit, monkeypatch):
+    import fca.stages.frozen as stage
+    from fca.arithmetic.interventions import Assignment
+
+    monkeypatch.setattr(stage, "draw", lambda *_: Assignment(coefficients=np.array([1, 1, 2])))
+    frozen = stage.Frozen.open(audit[1]["model"].path, audit[1]["evaluation"].path, "cpu")
+    with pytest.raises(ProofError, match="uses a coefficient twice and leaves one out"):
+        frozen.reassigned("layer_shuffle", 0)
 
 
 def test_planned_keys_are_checked(audit):

@@ -99,11 +99,11 @@ app.add_typer(store_app, name="store")
 
 
 @app.command()
-def tables(index: Index) -> None:
-    """Write tables/*.csv and claims.json beside an analysis' index."""
+def tables(plan: Annotated[Path, typer.Option(help="results/<analysis>/plan.json")]) -> None:
+    """Write tables/*.csv, claims.json and index.json beside an analysis' plan."""
     from fca.output.tables import write_tables
 
-    write_tables(index)
+    write_tables(plan)
 
 
 @app.command()

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from fca.arithmetic.lattice import names
-from fca.artifacts.code import code_digest
+from fca.artifacts.code import ROOT, code_digest
 from fca.artifacts.external import Digests, located
+from fca.artifacts.keys import digest
 from fca.artifacts.store import MANIFEST, Store
 from fca.binding import options, recipe
 from fca.errors import FcaError
@@ -108,7 +109,7 @@ class Plan:
         )
 
     def _twin(self, entry: Mapping[str, Any], trained: Iterable[tuple]) -> str | None:
-        """The dense model of the same backbone, to compare execution with."""
+        """The dense model of the same layers, width and heads, to compare execution with."""
         if is_imported(entry):
             return None
         for other, _, model in trained:
@@ -231,11 +232,15 @@ class Plan:
                 "fca.output.report",
                 *(f"fca.output.plots.{name}" for name in FIGURES),
             ),
+            "page": digest([(ROOT / "output" / f"report.{kind}").read_text() for kind in ("html", "css")]),
         }
 
-    def write_index(self) -> Path:
-        """Write results/<analysis>/index.json if it changed: what it names decides the outputs."""
-        path = self.results / "index.json"
+    def write(self) -> Path:
+        """Write results/<analysis>/plan.json if it changed: what it names decides the outputs.
+
+        It says what shall be; index.json, made from it with the tables, says what is.
+        """
+        path = self.results / "plan.json"
         text = json.dumps(self.index(), indent=1) + "\n"
         if not path.is_file() or path.read_text() != text:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -95,6 +95,9 @@ def over_seeds(values: ArrayLike, confidence: float = 0.95) -> dict[str, float |
     """n, mean, standard deviation and t interval over independently trained models.
 
     With one seed the deviation and the interval are undefined (None).
+
+    ASSUME: every model counts alike, also where the value is a ratio such as a retention: what is
+    drawn is a model, and its own retention is what a reader would want to know.
     """
     models = np.asarray(values, dtype=np.float64)
     n, mean = len(models), float(models.mean())

@@ -12,6 +12,7 @@ from fca.errors import FcaError, Undefined
 
 #: name -> the factors kept
 PROFILES = {name: kept for name, kept in KEPT.items() if "input" not in kept}
+# Means over an input's tokens hold later tokens too: a causal model sees a trace of its future.
 ORACLES = {name: kept for name, kept in KEPT.items() if "input" in kept and name != "correct"}
 
 

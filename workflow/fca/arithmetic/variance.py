@@ -3,6 +3,9 @@
 The array is balanced, so the sums of squares of all effects add up to the total. The coefficient
 axis splits into layers and, nested in them, channels; crossed with inputs and tokens that makes
 up to eleven terms, or seven where every layer has one channel.
+
+ASSUME: coefficients are pooled in their own units, as they enter the network; where channels have
+unlike scales (mixing weights of several streams), the large ones dominate the shares.
 """
 
 from collections.abc import Iterable, Mapping

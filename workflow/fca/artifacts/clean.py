@@ -17,12 +17,19 @@ def unreferenced(store: Store, indexes: Iterable[Path]) -> list[Path]:
     """Artifacts that no index needs, directly or upstream, and abandoned working folders."""
     needed: set[str] = set()
     waiting: list[str] = []
+    artifacts = {artifact.name: artifact for artifact in store.artifacts()}
     for index in indexes:
         try:
-            waiting += names_in(json.loads(index.read_text()))
-        except (OSError, ValueError) as error:
+            named = names_in(json.loads(index.read_text())["models"])
+        except (OSError, ValueError, KeyError) as error:
             raise FcaError(f"{index}: cannot be read as an index ({error}); nothing was removed") from None
-    artifacts = {artifact.name: artifact for artifact in store.artifacts()}
+        missing = [name for name in named if name not in artifacts]
+        if missing:
+            raise FcaError(
+                f"{index}: {len(missing)} of the artifacts that it names, such as {missing[0]}, are not "
+                f"in the store {store.root}; is it another store's? Nothing was removed"
+            )
+        waiting += named
     while waiting:
         name = waiting.pop()
         if name not in needed and name in artifacts:

@@ -62,8 +62,8 @@ class Flops:
 def flops(run: Run) -> Flops:
     """Floating-point operations of matrix products in one run, as torch counts them.
 
-    Attention is taken apart into matrix products, since fused kernels are not counted on every
-    device; the causal half that a fused kernel may save is therefore included.
+    ASSUME: attention is taken apart into matrix products over all pairs of tokens, since fused
+    kernels are not counted on every device; the causal half that one may save is included.
     """
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         run()

@@ -31,7 +31,8 @@ def divergences(
     """Per input, means over positions of each measure, [min(inputs, len(tokens))] float64.
 
     kl: KL(live || replayed) in nats; total_variation in 0 .. 1; top1_agreement: share of positions
-    with the same most likely token. The batches are the recording's, live and replay one after the
+    with the same most likely token. ASSUME: the first inputs stand for all, since inputs are in
+    random order. The batches are the recording's, live and replay one after the
     other, so that one batch's logits are held at a time. Raises ProofError where a controller ran
     during the replay.
     """

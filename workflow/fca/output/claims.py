@@ -60,12 +60,16 @@ def family(models: Sequence[Model], conventions: Mapping[str, float]) -> dict[st
 
 
 def shares(table: pd.DataFrame) -> dict[str, float]:
-    """Share of variance that is static (layer, channel), by position (token), or with the input."""
-    grouped = {"static": 0.0, "position": 0.0, "input": 0.0}
+    """Share of variance that is static (layer, channel), by position (token), or with the input:
+    of that, `between` inputs, the same for all tokens of one; the rest is input by token.
+    """
+    grouped = {"static": 0.0, "position": 0.0, "input": 0.0, "between": 0.0}
     for term, share in zip(table["term"], table["share"], strict=True):
         factors = set(term.split(":"))
         group = "input" if "input" in factors else "position" if "token" in factors else "static"
         grouped[group] += float(share)
+        if "input" in factors and "token" not in factors:
+            grouped["between"] += float(share)
     return grouped
 
 
@@ -73,13 +77,11 @@ def variation(
     tables: Sequence[pd.DataFrame], models: Sequence[Model], conventions: Mapping
 ) -> dict[str, Any]:
     by_model = [shares(table) for table in tables]
-    found = {
-        f"share_{k}": across([{"value": s[k]} for s in by_model]) for k in ("static", "position", "input")
-    }
+    found = {f"share_{k}": across([{"value": s[k]} for s in by_model]) for k in by_model[0]}
     deviation = across([{"value": m.json("variance", "summary.json")["deviation"]} for m in models])
     threshold = conventions["variation"]
     if found["share_input"]["value"] >= threshold:
-        verdict = "they vary with the input"
+        verdict = "they vary with the input or its tokens"
     elif found["share_position"]["value"] >= threshold:
         verdict = "they vary with the position only"
     else:
@@ -87,9 +89,10 @@ def variation(
     numbers = ", ".join(
         f"{100 * found[f'share_{k}']['value']:.1f} % {word}"
         for k, word in (
-            ("input", "with the input"),
+            ("input", "with the input or its tokens"),
+            ("between", "of that between inputs"),
             ("position", "with the position"),
-            ("static", "by layer alone"),
+            ("static", "by layer or channel alone"),
         )
     )
     return {
@@ -110,10 +113,10 @@ def dependence(models: Sequence[Model], conventions: Mapping[str, float]) -> dic
     on_input = above(found["cross_input_penalty"], conventions["dependence"])
     on_token = above(found["token_shuffle_penalty"], conventions["dependence"])
     enough = above(found["layer_mean_retention"], conventions["static_enough"])
-    needs = {
-        True: "needs each {} own coefficients",
-        False: "does not need each {} own coefficients",
-        None: "undecided whether it needs each {} own coefficients",
+    words = {
+        True: "depends on which {} they are assigned to",
+        False: "does not depend on which {} they are assigned to",
+        None: "undecided whether it depends on which {} they are assigned to",
     }
     static = {
         True: "a static layerwise profile does as well",
@@ -121,13 +124,13 @@ def dependence(models: Sequence[Model], conventions: Mapping[str, float]) -> dic
         None: "whether a static layerwise profile does as well is undecided",
     }
     parts = (
-        (needs[on_input].format("input's"), "another input's", nats(found["cross_input_penalty"])),
-        (needs[on_token].format("token's"), "tokens shuffled", nats(found["token_shuffle_penalty"])),
+        (words[on_input].format("input"), "another input's", nats(found["cross_input_penalty"])),
+        (words[on_token].format("token"), "tokens shuffled", nats(found["token_shuffle_penalty"])),
         (static[enough], "retention", percent(found["layer_mean_retention"])),
     )
     return {
-        "verdict": "; ".join(words for words, _, _ in parts),
-        "statement": "; ".join(f"{words} ({what} {value})" for words, what, value in parts),
+        "verdict": "; ".join(answer for answer, _, _ in parts),
+        "statement": "; ".join(f"{answer} ({what} {value})" for answer, what, value in parts),
         "depends_on_input": on_input,
         "depends_on_token": on_token,
         "static_enough": enough,
@@ -168,7 +171,7 @@ def execution(tables: Sequence[pd.DataFrame], conventions: Mapping[str, float]) 
     if experts["value"] is not None:
         parts.append(f"{100 * experts['value']:.1f} % of its experts")
     if flops["value"] is None or latency["value"] is None:
-        parts.append("no dense model of the same backbone to compare with")
+        parts.append("no dense model of the same sizes to compare with")
     else:
         parts.append(f"{100 * flops['value']:.1f} % of the dense model's FLOPs")
         parts.append(f"{100 * latency['value']:.0f} % of its time")

@@ -26,6 +26,9 @@ def across(estimates: Sequence[Mapping[str, Any]]) -> Number:
     if len(defined) < len(values):
         return {"value": None, "low": None, "high": None, "n": len(values), "interval": None}
     summary = over_seeds(defined)
+    if summary["sd"] == 0:
+        # what is counted is the same for every seed: there is nothing to be unsure of
+        return {"value": summary["mean"], "low": None, "high": None, "n": len(values), "interval": None}
     return {
         "value": summary["mean"],
         "low": summary["low"],

@@ -43,6 +43,12 @@ class Plan:
         """Whether the audit at hand cannot tell retentions this far apart, such as 95 % from 100 %."""
         return self.power is None or self.power.width is None or self.power.width > width
 
+    def far_from(self, retention: float) -> bool:
+        """Whether the interval, wide as it is, does not hold this retention."""
+        if self.power is None or self.power.width is None:
+            return False
+        return abs(self.power.value - retention) > self.power.width / 2
+
 
 def losses_of(model: Model, bootstrap: Bootstrap) -> Losses:
     """A model's losses by document, as its effects were estimated from."""
@@ -90,5 +96,5 @@ def warnings(results: Results, found: list[Plan]) -> list[str]:
         f"{plan.model.name}, seed {plan.model.seed}: {plan.inputs} inputs cannot tell "
         f"{100 * (1 - width):g} % from 100 % retention"
         for plan in found
-        if plan.too_wide(width)
+        if plan.too_wide(width) and not plan.far_from(1 - width)
     ]

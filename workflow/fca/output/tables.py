@@ -1,4 +1,4 @@
-"""In: an analysis' index. Out: tables/*.csv, one tidy row each, and claims.json."""
+"""In: an analysis' plan. Out: tables/*.csv, one tidy row each, claims.json and index.json."""
 
 import json
 from pathlib import Path
@@ -26,9 +26,12 @@ OF_MODELS = {
 }
 
 
-def write_tables(index: Path) -> None:
-    """The stages' tables by model and seed; families over seeds and documents; the claims."""
-    results = Results(index)
+def write_tables(plan: Path) -> None:
+    """The stages' tables by model and seed; families over seeds and documents; the claims.
+
+    Last, the plan becomes the index: everything that it names is there now.
+    """
+    results = Results(plan)
     folder = results.folder / "tables"
     folder.mkdir(parents=True, exist_ok=True)
     for name, artifact in OF_MODELS.items():
@@ -37,6 +40,7 @@ def write_tables(index: Path) -> None:
     hierarchy(results).to_csv(folder / "hierarchy.csv", index=False)
     text = json.dumps(claims(results), indent=1) + "\n"
     (results.folder / "claims.json").write_text(text)
+    (results.folder / "index.json").write_text(plan.read_text())
 
 
 def families(effects: pd.DataFrame) -> pd.DataFrame:

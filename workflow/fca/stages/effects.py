@@ -72,7 +72,7 @@ def effects(
     frame = pd.DataFrame({"document": documents, "live": live, **losses})
     frame.rename_axis("input").to_csv(into / "inputs.csv")
     summary = proofs([r.proofs for r in found]) | {
-        "disjoint": True,
+        "disjoint": np.intersect1d(documents, before["document"].values).size == 0,
         "live_nll": float(live.mean()),
         "inputs": len(documents),
         "documents": len(np.unique(documents)),

@@ -39,8 +39,8 @@ def execution(
 ) -> None:
     """Count blocks, FLOPs, parameters and memory, and time all modes in interleaved rounds.
 
-    static is the model with its layer_mean profile folded in. Ratios are taken within a round,
-    so a machine that slows down slows both.
+    static is the model that replays its layer_mean profile: what is left to run once that is folded
+    in. Ratios are taken within a round, so a machine that slows down slows both.
     """
     frozen = Frozen.open(model, evaluation, device)
     torch.set_num_threads(threads)
@@ -152,7 +152,11 @@ def time_rounds(modes: dict[str, Mode], rounds: int, seed: int) -> pd.DataFrame:
 
 
 def latency(seconds: pd.DataFrame, mode: str, tokens: int) -> dict[str, float | str]:
-    """Median and quartiles of the latency and of its ratio to dense within each round."""
+    """Median and quartiles of the latency and of its ratio to dense within each round.
+
+    ASSUME: medians, since a shared machine's delays are rare and large; ratios within a round,
+    since they are common to what runs in it.
+    """
     own = seconds[mode]
     low, middle, high = own.quantile([0.25, 0.5, 0.75])
     row: dict[str, float | str] = {

@@ -101,7 +101,10 @@ class Frozen:
 
         before = np.stack([fingerprint(self.correct(s)) for s in self.slices]).sum(axis=0)
         after = np.stack([fingerprint(source(s)) for s in self.slices]).sum(axis=0)
-        order = slice(None) if assignment.coefficients is None else assignment.coefficients
+        places = np.arange(len(self.layers))
+        order = places if assignment.coefficients is None else assignment.coefficients
+        if not np.array_equal(np.sort(order), places):
+            raise ProofError(f"multisets: {intervention} uses a coefficient twice and leaves one out")
         wrong = np.flatnonzero(after != before[order])
         if len(wrong):
             raise ProofError(f"multisets: {intervention} changed the values of coefficient {wrong[0]}")

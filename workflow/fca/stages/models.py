@@ -126,6 +126,9 @@ def schedule(step: int, steps: int, warmup: int) -> float:
 def draw_batch(tokens: np.ndarray, batch_size: int, length: int, seed: int, step: int) -> np.ndarray:
     """Sequences [batch, length] at random places; a function of seed and step alone, so that a
     resumed training sees the same text. All models of one seed see the same batches.
+
+    ASSUME: training sequences may cross from one document into the next, as language models are
+    usually trained; the inputs of the audit do not.
     """
     starts = np.random.default_rng([seed, step]).integers(0, len(tokens) - length, size=batch_size)
     return np.stack([tokens[start : start + length] for start in starts]).astype(np.int64)

@@ -8,8 +8,9 @@ from fca.output.results import Results, number
 from fca.output.style import COLOURS
 
 CAPTION = (
-    "Execution of the live model, the frozen replay, the model with its static profile folded in, "
-    "and the dense model of the same backbone. Blocks are counted while they run. Latency ratios are "
+    "Execution of the live model, of its frozen replay, and of a replay of its static profile, against "
+    "a dense model of the same layers, width and heads (MUDD differs from it in more than its "
+    "controllers: compare live with frozen). Blocks are counted while they run. Latency ratios are "
     "taken within interleaved rounds; bars show medians, whiskers quartiles. The dotted line is the "
     "dense model."
 )
