@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from scipy import stats
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
@@ -92,7 +93,7 @@ def test_claims_hold_numbers_and_proofs(audit):
 
 
 def test_power_says_what_it_takes(audit, clone):
-    """The answer for mudd recomputed: the linearised t interval, narrowed by the root of the inputs."""
+    """The answer for mudd recomputed: the smallest number whose linearised t interval is so narrow."""
     command = [str(BIN / "fca"), "power", "--index", "results/smoke/index.json", "--width", "0.01"]
     said = subprocess.run(command, cwd=clone, capture_output=True, text=True, check=True).stdout
     index = json.loads((audit / "index.json").read_text())
@@ -103,12 +104,17 @@ def test_power_says_what_it_takes(audit, clone):
     kept = by_document["global_mean"] - by_document["layer_mean"]
     n, ratio = len(gap), kept.sum() / gap.sum()
     error = np.sqrt(n / (n - 1) * ((kept - ratio * gap) ** 2).sum()) / gap.sum()
-    needed = (2 * 1.96 * error / 0.01) ** 2 * len(inputs)
+
+    def needed(width: float) -> int:
+        count = np.arange(2, 1_000_000)
+        wide = 2 * stats.t.ppf(0.975, count - 1) * error * np.sqrt(n / count)
+        return int(np.ceil(count[wide <= width][0] * len(inputs) / n))
+
     answer = re.search(r"mudd, seed 0, layer_mean: .* wide takes about ([\d,]+) inputs", said)
     assert answer, said
-    assert int(answer.group(1).replace(",", "")) == pytest.approx(needed, rel=0.05)
+    assert int(answer.group(1).replace(",", "")) == needed(0.01)
     claimed = json.loads((audit / "claims.json").read_text())["models"]["mudd"]["power"]["0"]
-    assert claimed["inputs_needed"] == pytest.approx(needed * (0.01 / 0.05) ** 2, rel=0.25)
+    assert claimed["inputs_needed"] == needed(claimed["for_width"])
     assert claimed["tells"] == (claimed["width"] <= claimed["for_width"])
 
 
