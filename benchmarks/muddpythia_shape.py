@@ -44,6 +44,8 @@ models: [{{name: mudd-1.4B, kind: mudd, checkpoint: {folder}/checkpoint}}]
 passes: {{batch_size: 2, threads: {threads}}}
 interventions: [cross_input, token_shuffle, global_mean, layer_mean]
 repeats: 1
+layers: {{interventions: []}}
+divergence: {{inputs: 2}}
 execution: {{batch_size: 2, rounds: 2, threads: {threads}}}
 """
 
