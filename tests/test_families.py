@@ -439,3 +439,31 @@ def test_positions_choose_a_slice(ids):
     assert same.attrs["logits_sha256"] == record.attrs["logits_sha256"]
     with pytest.raises(FcaError, match="100 of the 48 positions"):
         choose(model, {"family": "swiglu", "positions": 100})
+
+
+class Wavering(nn.Module):
+    """A gate whose width changes after the first batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.gate, self.out = nn.Embedding(100, 8), WaveringGate(), nn.Linear(8, 100)
+
+    def forward(self, tokens):
+        h = self.embedding(tokens)
+        return self.out(h * self.gate(h).mean(-1, keepdim=True))
+
+
+class WaveringGate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, h):
+        self.calls += 1
+        return torch.sigmoid(h[..., : 2 if self.calls > 2 else 1])
+
+
+def test_a_site_that_changes_shape_is_refused(ids):
+    model = Wavering().eval()
+    with pytest.raises(FcaError, match="site 'gate': its output changed shape between batches"):
+        fca.capture(model, fca.find_sites(model, "gate"), ids, batch_size=2)
