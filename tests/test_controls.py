@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import ARCHITECTURE
+from conftest import build as build_trained_like
 from torch import nn
 
 import fca
@@ -138,6 +139,16 @@ def test_the_examples_run(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "cross_input" in done.stdout
+
+
+def test_the_readmes_ten_lines_run(capsys):
+    import re
+
+    text = (ROOT / "README.md").read_text()
+    code = re.search(r"```python\n(.*?)```", text, re.S).group(1)
+    tokens = np.random.default_rng(0).integers(0, 50, size=(10, 16))
+    exec(code, {"model": build_trained_like("featuregate"), "tokens": tokens})
+    assert capsys.readouterr().out.count("nats per token") == 4
 
 
 def test_sites_command(tmp_path):

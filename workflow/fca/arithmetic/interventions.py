@@ -91,7 +91,7 @@ def token_shuffle(labels: Labels, rng: np.random.Generator, keep_first: int = 0)
     ASSUME: shared by all coefficients, so that a token's coefficients stay together and only
     their place in the text is wrong. A permutation may leave a token in its place (one on average).
     A token can get coefficients that were computed from later text of its own window: a causal
-    model then sees a trace of its future, which can only make the penalty smaller.
+    model then sees a trace of its future, which may make the penalty smaller.
     """
     if labels.tokens - keep_first < 2:
         raise Undefined("token_shuffle needs at least two tokens with coefficients of their own")
