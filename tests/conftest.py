@@ -10,10 +10,10 @@ from fca.networks import dense, featuregate, mudd
 ARCHITECTURE = {"vocabulary": 50, "length": 16, "layers": 3, "width": 16, "heads": 2}
 
 
-def build(kind: str) -> nn.Module:
+def build(kind: str, architecture: dict = ARCHITECTURE) -> nn.Module:
     """A model whose controllers depend on their input, as trained ones do."""
     torch.manual_seed(0)
-    model = {"dense": dense, "featuregate": featuregate, "mudd": mudd}[kind].build(dict(ARCHITECTURE))
+    model = {"dense": dense, "featuregate": featuregate, "mudd": mudd}[kind].build(dict(architecture))
     for name, parameter in model.named_parameters():
         if "gate.out" in name or ".w2.weight" in name:
             nn.init.normal_(parameter, std=0.5)

@@ -10,6 +10,7 @@ from torch import nn
 import fca
 from fca.errors import ProofError
 from fca.networks import early_exit, featuregate, mixture_of_depths, moe, mudd
+from fca.networks.cost import flops
 from fca.networks.families import known_sites
 from fca.networks.layer_map import ORDERS, changes, reusable, variants
 from fca.networks.passes import record, replay
@@ -37,7 +38,7 @@ def test_the_map_is_the_full_replay_with_those_layers_changed(kind, order, token
     base, changed = (other, correct) if swapped else (correct, other)
     found = np.empty((len(masks), len(tokens), tokens.shape[1] - 1), dtype=np.float32)
     for part in variants(
-        model, sites, forms, blocks, tokens, lambda i: base[i], lambda i: changed[i], masks, 4
+        model, sites, forms, blocks, tokens, lambda i: base[i], [lambda i: changed[i]], masks, 4
     ):
         if part.variant is not None:
             found[part.variant, part.inputs] = part.nll
@@ -65,8 +66,35 @@ def test_blocks_below_the_touched_layer_are_not_computed_again(kind, expected, t
         getattr(model.get_submodule(path), norm).register_forward_hook(lambda *_: ran.append(1))
     other = np.roll(correct, 3, axis=0)
     _, masks = changes(layers, "alone")
-    list(variants(model, sites, forms, blocks, tokens, lambda i: correct[i], lambda i: other[i], masks, 10))
+    list(variants(model, sites, forms, blocks, tokens, lambda i: correct[i], [lambda i: other[i]], masks, 10))
     assert len(ran) == expected  # the base, then only what lies above each touched site
+
+
+@pytest.mark.parametrize(("draws", "most"), [(1, 0.60), (3, 0.56)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_map_over_16_layers_does_less_than_its_full_replays(kind, draws, most):
+    """Counted operations, which no busy machine can change; benchmarks/layer_map.py takes the time."""
+    model = build(kind, {"vocabulary": 64, "length": 32, "layers": 16, "width": 64, "heads": 2})
+    sites = KINDS[kind](model)
+    tokens = np.random.default_rng(0).integers(0, 64, size=(4, 32))
+    forms, correct, layers = recorded(model, sites, tokens)
+    masks = changes(layers, "alone")[1]
+    others = [lambda i, k=k: np.roll(correct, k, axis=0)[i] for k in range(1, draws + 1)]
+    found = []
+
+    def mapped():
+        arguments = (reusable(model), tokens, lambda i: correct[i], others, masks, 4)
+        found.extend(part for part in variants(model, sites, forms, *arguments) if part.draw is not None)
+
+    def full():
+        for part in found:
+            values = np.where(masks[part.variant], others[part.draw](slice(None)), correct)
+            replayed = next(iter(replay(model, sites, forms, tokens, lambda i, v=values: v[i], 4)))
+            assert np.array_equal(part.nll, replayed.nll)
+
+    executed = flops(mapped).total, flops(full).total
+    assert len({part.nll.tobytes() for part in found}) == 16 * draws  # all differ
+    assert 0.4 < executed[0] / executed[1] <= most
 
 
 class InPlace(nn.Module):
@@ -99,7 +127,7 @@ def test_a_model_that_edits_in_place_is_computed_from_the_start(tokens):
     other = np.roll(correct, 1, axis=0)
     masks = changes(layers, "alone")[1]
     found = variants(
-        model, sites, forms, reusable(model), tokens, lambda i: correct[i], lambda i: other[i], masks, 10
+        model, sites, forms, reusable(model), tokens, lambda i: correct[i], [lambda i: other[i]], masks, 10
     )
     for part in found:
         values = correct if part.variant is None else np.where(masks[part.variant], other, correct)
@@ -122,7 +150,7 @@ def test_maps_of_models_that_skip_are_exact(module, tokens):
     for order in ORDERS:
         swapped, masks = changes(layers, order)
         base, changed = (other, correct) if swapped else (correct, other)
-        arguments = (reusable(model), tokens, lambda i, b=base: b[i], lambda i, c=changed: c[i], masks, 4)
+        arguments = (reusable(model), tokens, lambda i, b=base: b[i], [lambda i, c=changed: c[i]], masks, 4)
         for part in list(variants(model, sites, forms, *arguments)):
             values = base if part.variant is None else np.where(masks[part.variant], changed, base)
             full = list(replay(model, sites, forms, tokens, lambda i, v=values: v[i], 4))
@@ -138,7 +166,7 @@ def test_maps_of_public_families_are_exact(name):
         forms, correct, layers = recorded(model, sites, ids)
         other = np.roll(correct, 1, axis=0)
         masks = changes(layers, "alone")[1]
-        arguments = (reusable(model), ids, lambda i, c=correct: c[i], lambda i, o=other: o[i], masks, 4)
+        arguments = (reusable(model), ids, lambda i, c=correct: c[i], [lambda i, o=other: o[i]], masks, 4)
         for part in list(variants(model, sites, forms, *arguments)):
             values = correct if part.variant is None else np.where(masks[part.variant], other, correct)
             full = next(iter(replay(model, sites, forms, ids, lambda i, v=values: v[i], 4)))
@@ -154,7 +182,7 @@ def test_controllers_must_stay_off(tokens, featuregate_model):
     with pytest.raises(ProofError, match="a controller ran"):
         list(
             variants(
-                model, sites, forms, reusable(model), tokens, lambda i: correct[i], lambda i: correct[i],
+                model, sites, forms, reusable(model), tokens, lambda i: correct[i], [lambda i: correct[i]],
                 changes(layers, "alone")[1], 10,
             )
         )  # fmt: skip

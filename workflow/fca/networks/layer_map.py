@@ -4,12 +4,13 @@ Layers below the first one that differs are computed once and reused, exactly (s
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from fca.networks.cost import blocks_of
 from fca.networks.loss import measured, run
@@ -24,12 +25,13 @@ ORDERS = ("alone", "from_bottom", "from_top")
 
 @dataclass(frozen=True)
 class Mapped:
-    """One batch's loss [batch, token - 1], float32 nats, under one variant; None: the base.
+    """One batch's loss [batch, token - 1], float32 nats, under one draw and variant; None: the base.
 
     controller_runs: counted so far.
     """
 
     inputs: slice
+    draw: int | None
     variant: int | None
     nll: np.ndarray
     controller_runs: int
@@ -64,33 +66,40 @@ def variants(
     blocks: Sequence[str],
     tokens: np.ndarray,
     base: Source,
-    other: Source,
+    others: Sequence[Source],
     masks: Sequence[np.ndarray],
     batch_size: int,
 ) -> Iterator[Mapped]:
-    """Replay base, then every variant that takes `other` where its mask [coefficient] is True.
+    """Replay base, then, for every draw in `others`, each variant that takes it where its mask
+    [coefficient] is True. The base is computed once for all draws.
 
-    tokens [input, token]; base and other give [batch, token, coefficient]. Raises ProofError
+    tokens [input, token]; base and others give [batch, token, coefficient]. Raises ProofError
     where a controller ran or a recorded call was not played back.
     """
     ends = np.cumsum([sum(form.channels for form in calls) for calls in forms])
     owner = np.searchsorted(ends, np.arange(ends[-1]), side="right")  # coefficient -> site
 
     with Playback(model, sites, forms) as playback, Memory(model, playback, blocks) as memory:
-        for inputs in batches(len(tokens), batch_size):
-            ids = tensor_of(tokens[inputs], model)
-            common, changed = (
-                torch.from_numpy(np.ascontiguousarray(source(inputs), dtype=np.float32)).to(ids.device)
-                for source in (base, other)
-            )
-            playback.load(common)
-            with memory.remember():
+
+        def losses(coefficients: Tensor, mode: AbstractContextManager) -> np.ndarray:
+            playback.load(coefficients)
+            with mode:
                 logits = run(model, ids)
             playback.finish()
-            yield Mapped(inputs, None, measured(logits, ids).cpu().numpy(), playback.controller_runs)
-            for k, mask in enumerate(masks):
-                playback.load(torch.where(torch.from_numpy(mask).to(ids.device), changed, common))
-                with memory.reuse(np.unique(owner[mask]).tolist()):
-                    logits = run(model, ids)
-                playback.finish()
-                yield Mapped(inputs, k, measured(logits, ids).cpu().numpy(), playback.controller_runs)
+            return measured(logits, ids).cpu().numpy()
+
+        for inputs in batches(len(tokens), batch_size):
+            ids = tensor_of(tokens[inputs], model)
+            common = tensor_on(ids.device, base(inputs))
+            nll = losses(common, memory.remember())
+            yield Mapped(inputs, None, None, nll, playback.controller_runs)
+            for draw, other in enumerate(others):
+                changed = tensor_on(ids.device, other(inputs))
+                for variant, mask in enumerate(masks):
+                    mixed = torch.where(torch.from_numpy(mask).to(ids.device), changed, common)
+                    nll = losses(mixed, memory.reuse(np.unique(owner[mask]).tolist()))
+                    yield Mapped(inputs, draw, variant, nll, playback.controller_runs)
+
+
+def tensor_on(device: torch.device, coefficients: np.ndarray) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(coefficients, dtype=np.float32)).to(device)

@@ -46,22 +46,28 @@ def layers(
     swapped, masks = changes(frozen.layers, order)
     live = frozen.recording["nll"].values
     losses = np.full((len(masks), len(sources), *live.shape), np.nan, dtype=np.float32)
-    for repeat, source in enumerate(sources):
-        base, other = (source, frozen.correct) if swapped else (frozen.correct, source)
+    # All draws share one base, unless the base is what was drawn.
+    groups: list[tuple[Source, list[Source], int]] = (
+        [(source, [frozen.correct], draw) for draw, source in enumerate(sources)]
+        if swapped
+        else [(frozen.correct, sources, 0)]
+    )
+    for base, others, first in groups:
         passes = variants(
             frozen.network, frozen.sites, frozen.forms, reusable(frozen.network), frozen.tokens,
-            base, other, masks, frozen.batch_size,
+            base, others, masks, frozen.batch_size,
         )  # fmt: skip
-        label, runs = f"map {intervention}, {order}", 0
-        for found in progress(passes, label, len(frozen.slices) * (len(masks) + 1)):
+        steps, runs = len(frozen.slices) * (1 + len(others) * len(masks)), 0
+        for found in progress(passes, f"map {intervention}, {order}", steps):
             runs = found.controller_runs
-            if found.variant is not None:
-                losses[found.variant, repeat, found.inputs] = found.nll
+            if found.draw is not None:
+                losses[found.variant, first + found.draw, found.inputs] = found.nll
             elif not swapped and not np.array_equal(found.nll, live[found.inputs]):
                 raise ProofError("layer map: the untouched replay differs from the live run")
         proofs["controller_runs"] += runs
         middle = len(masks) // 2
-        check_exact(frozen, base, other, masks[middle], losses[middle, repeat])
+        for draw, other in enumerate(others, start=first):
+            check_exact(frozen, base, other, masks[middle], losses[middle, draw])
     if not np.isfinite(losses).all():
         raise FcaError(f"layer map of {intervention}: a loss is NaN or infinite")
     dataset = xr.Dataset(
