@@ -8,6 +8,9 @@ rule decompose_variance:
         f"{RESULTS}/logs/variance/{{key}}.log",
     conda:
         "../envs/fca.yaml"
+    resources:
+        mem_mb=memory("variance"),
+        runtime=minutes("variance"),
     params:
         options=options("variance"),
         label=label("variance"),
@@ -29,6 +32,9 @@ rule estimate_effects:
         f"{RESULTS}/logs/effects/{{key}}.log",
     conda:
         "../envs/fca.yaml"
+    resources:
+        mem_mb=memory("effects"),
+        runtime=minutes("effects"),
     params:
         options=options("effects"),
         label=label("effects"),

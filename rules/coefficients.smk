@@ -9,6 +9,9 @@ rule record_coefficients:
     conda:
         "../envs/fca.yaml"
     threads: config["passes"]["threads"]
+    resources:
+        mem_mb=memory("coefficients"),
+        runtime=minutes("coefficients"),
     params:
         options=options("coefficients"),
         label=label("coefficients"),
@@ -27,6 +30,9 @@ rule estimate_profiles:
         f"{RESULTS}/logs/profiles/{{key}}.log",
     conda:
         "../envs/fca.yaml"
+    resources:
+        mem_mb=memory("profiles"),
+        runtime=minutes("profiles"),
     params:
         options=options("profiles"),
         label=label("profiles"),

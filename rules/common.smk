@@ -1,18 +1,18 @@
 # The plan: every job of the audit and its key, and what rules need to know of it.
-from pathlib import Path
-
-from fca.config import check
+from fca.config import SCHEMA, check
 from fca.errors import FcaError
+from fca.forecast.jobs import Forecast
 from fca.output.names import FIGURES
 from fca.plan import Plan
 
 try:
-    check(config, Path(workflow.basedir) / "workflow/schemas/config.schema.yaml")
+    check(config, SCHEMA)
     PLAN = Plan(config)
     PLANNED = str(PLAN.write())
 except FcaError as error:
     raise WorkflowError(str(error)) from None
 
+FORECAST = Forecast(PLAN)
 STORE = str(PLAN.store.root)
 RESULTS = str(PLAN.results)
 
@@ -44,3 +44,23 @@ def options(stage):
 def label(stage):
     """What a person calls the job."""
     return lambda wildcards: PLAN.job(stage, wildcards.key).label
+
+
+def memory(stage):
+    """Memory that a job asks for; more on every retry. See fca.forecast.needs."""
+
+    def mem_mb(wildcards, attempt):
+        return FORECAST.needs_of(stage, wildcards).mem_mb(attempt)
+
+    return mem_mb
+
+
+def minutes(stage):
+    """The time limit that a job asks for; more on every retry."""
+
+    def runtime(wildcards, attempt, threads):
+        return FORECAST.needs_of(stage, wildcards).minutes(
+            threads, FORECAST.device(stage), attempt
+        )
+
+    return runtime

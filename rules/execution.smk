@@ -12,6 +12,9 @@ rule measure_execution:
     conda:
         "../envs/fca.yaml"
     threads: workflow.resource_settings.cores or config["execution"]["threads"]
+    resources:
+        mem_mb=memory("execution"),
+        runtime=minutes("execution"),
     params:
         options=options("execution"),
         label=label("execution"),

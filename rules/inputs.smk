@@ -5,6 +5,9 @@ rule extract_inputs:
         f"{RESULTS}/logs/inputs/{{key}}.log",
     conda:
         "../envs/fca.yaml"
+    resources:
+        mem_mb=memory("inputs"),
+        runtime=minutes("inputs"),
     params:
         options=options("inputs"),
         label=label("inputs"),

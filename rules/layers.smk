@@ -10,6 +10,9 @@ rule map_layers:
     conda:
         "../envs/fca.yaml"
     threads: config["passes"]["threads"]
+    resources:
+        mem_mb=memory("layers"),
+        runtime=minutes("layers"),
     params:
         options=options("layers"),
         label=label("layers"),

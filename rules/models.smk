@@ -8,6 +8,9 @@ rule train_model:
     conda:
         "../envs/fca.yaml"
     threads: config["training"]["threads"]
+    resources:
+        mem_mb=memory("models"),
+        runtime=minutes("models"),
     params:
         options=options("models"),
         label=label("models"),
@@ -24,6 +27,9 @@ rule import_model:
         f"{RESULTS}/logs/imports/{{key}}.log",
     conda:
         "../envs/fca.yaml"
+    resources:
+        mem_mb=memory("imports"),
+        runtime=minutes("imports"),
     params:
         options=options("imports"),
         label=label("imports"),

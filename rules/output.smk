@@ -17,6 +17,9 @@ rule write_tables:
         f"{RESULTS}/logs/tables.log",
     conda:
         "../envs/fca.yaml"
+    resources:
+        mem_mb=memory("output"),
+        runtime=minutes("output"),
     shell:
         "fca tables --plan {input.plan} 2> >(tee {log} >&2)"
 
@@ -36,6 +39,9 @@ rule draw_figures:
         f"{RESULTS}/logs/figures.log",
     conda:
         "../envs/fca.yaml"
+    resources:
+        mem_mb=memory("output"),
+        runtime=minutes("output"),
     shell:
         "fca figures --index {input.index} 2> >(tee {log} >&2)"
 
@@ -51,6 +57,9 @@ rule write_report:
         f"{RESULTS}/logs/report.log",
     conda:
         "../envs/fca.yaml"
+    resources:
+        mem_mb=memory("output"),
+        runtime=minutes("output"),
     shell:
         "fca report --index {input.index} 2> >(tee {log} >&2)"
 

@@ -10,6 +10,9 @@ rule replay_intervention:
     conda:
         "../envs/fca.yaml"
     threads: config["passes"]["threads"]
+    resources:
+        mem_mb=memory("replay"),
+        runtime=minutes("replay"),
     params:
         options=options("replay"),
         label=label("replay"),

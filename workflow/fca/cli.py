@@ -99,6 +99,23 @@ app.add_typer(store_app, name="store")
 
 
 @app.command()
+def plan(
+    configfile: Annotated[list[Path] | None, typer.Option(help="As for snakemake; over config.yaml.")] = None,
+    cores: Annotated[int, typer.Option(help="As for snakemake.")] = os.cpu_count() or 1,
+    gpu: Annotated[str | None, typer.Option(help="Also say GPU-hours: v100, a100, l40s, h100, h200.")] = None,
+    measure: Annotated[bool, typer.Option(help="Measure this machine for some seconds.")] = True,
+) -> None:
+    """Print what an audit will take before it runs: jobs, operations, bytes, memory, time."""
+    from fca.config import SCHEMA, check, load
+    from fca.forecast.page import print_forecast
+    from fca.plan import Plan
+
+    config = load(Path("config.yaml"), *(configfile or []))
+    check(config, SCHEMA)
+    print_forecast(Plan(config), cores, gpu, measure)
+
+
+@app.command()
 def tables(plan: Annotated[Path, typer.Option(help="results/<analysis>/plan.json")]) -> None:
     """Write tables/*.csv, claims.json and index.json beside an analysis' plan."""
     from fca.output.tables import write_tables

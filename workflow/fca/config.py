@@ -11,6 +11,8 @@ from jsonschema.exceptions import ValidationError, best_match
 
 from fca.errors import FcaError
 
+SCHEMA = Path(__file__).resolve().parents[1] / "schemas" / "config.schema.yaml"
+
 
 def check(config: Mapping[str, Any], schema: Path) -> None:
     """Raise FcaError for the most telling violation of the schema."""

@@ -1,0 +1,94 @@
+"""In: a plan. Out: a table of what it will take, printed before anything runs."""
+
+from collections.abc import Sequence
+
+from fca.forecast.calibration import Calibration, calibrate
+from fca.forecast.devices import accelerator
+from fca.forecast.jobs import Forecast
+from fca.forecast.needs import MB
+from fca.forecast.schedule import makespan
+from fca.plan import Job, Plan
+
+# ASSUME: what Snakemake takes, measured with the default audit: to plan, and for each job.
+ENGINE_START, ENGINE_JOB = 4.0, 0.15
+# ASSUME: tables, figures and report, in units of what starting an analysis takes.
+OUTPUTS = 12.0
+
+
+def print_forecast(plan: Plan, cores: int, gpu: str | None, measure: bool) -> None:
+    """Jobs to do and there already, operations, bytes, memory and time, by stage and in all."""
+    forecast = Forecast(plan)
+    device = accelerator(gpu) if gpu else None
+    todo = [job for job in plan.jobs.values() if not forecast.there(job)]
+    calibration = calibrate(forecast, todo, cores) if measure and todo else None
+    print(f"analysis {plan.config['analysis']}, store {plan.store.root}")
+    print(f"{'stage':<13} {'to do':>5} {'there':>5} {'TFLOP':>10} {'stored':>9} {'memory':>9} {'alone':>9}")
+    for stage in dict.fromkeys(job.stage for job in plan.jobs.values()):
+        jobs = [job for job in todo if job.stage == stage]
+        there = sum(job.stage == stage for job in plan.jobs.values()) - len(jobs)
+        print(f"{stage:<13} {len(jobs):>5} {there:>5} {line(forecast, jobs, calibration)}")
+    print(f"{'all':<13} {len(todo):>5} {len(plan.jobs) - len(todo):>5} {line(forecast, todo, calibration)}")
+    if calibration:
+        whole = time_of(forecast, todo, calibration, cores)
+        print(f"about {duration(whole)} with {cores} cores of this machine, from a short calibration")
+    if device:
+        hours = sum(device.hours(forecast.needs(job).flops, precision(forecast, job)) for job in todo)
+        print(f"about {hours:.3g} GPU-hours on {gpu}, at 40 % of its peak")
+    for text in remarks(forecast, todo, device.memory if device else None, gpu):
+        print(text)
+
+
+def precision(forecast: Forecast, job: Job) -> str:
+    return str(forecast.arguments(job).get("precision", "float32"))
+
+
+def line(forecast: Forecast, jobs: Sequence[Job], calibration: Calibration | None) -> str:
+    """Sums of operations and bytes, the largest process, and the time of all jobs one after the other."""
+    found = [forecast.needs(job) for job in jobs]
+    flops, stored = sum(n.flops for n in found), sum(n.stored for n in found)
+    memory = max((n.memory for n in found), default=0)
+    alone = sum(calibration.seconds(forecast, job) for job in jobs) if calibration else None
+    shown = duration(alone) if alone is not None else "-"
+    return f"{flops / 1e12:>10.4g} {size(stored):>9} {size(memory):>9} {shown:>9}"
+
+
+def time_of(forecast: Forecast, todo: Sequence[Job], calibration: Calibration, cores: int) -> float:
+    """Seconds of a run with so many cores, the engine and the outputs included."""
+    config = forecast.plan.config
+    threads = {"models": config["training"]["threads"], "execution": cores}
+    passes = ("coefficients", "replay", "layers")
+    used = {
+        job.name: config["passes"]["threads"] if job.stage in passes else threads.get(job.stage, 1)
+        for job in todo
+    }
+    seconds = {job.name: calibration.seconds(forecast, job) + ENGINE_JOB for job in todo}
+    return ENGINE_START + makespan(todo, seconds, used, cores) + OUTPUTS * calibration.start_analysis
+
+
+def remarks(forecast: Forecast, todo: Sequence[Job], memory: float | None, gpu: str | None) -> list[str]:
+    """What was assumed, and what does not fit."""
+    found = []
+    for name in dict.fromkeys(filter(None, map(forecast.model_of, todo))):
+        if assumed := forecast.model(name).assumed:
+            label = forecast.plan.jobs[name].label
+            found.append(f"{label}: {assumed} not known before it is loaded, assumed")
+    if forecast.text.corpus == 0:
+        found.append("the corpus is not here: its size, and what training tokens take, is not counted")
+    if memory is not None:
+        large = [job for job in todo if forecast.needs(job).memory > memory]
+        if large:
+            found.append(
+                f"{len(large)} jobs need more memory than one {gpu} has ({size(memory)}), "
+                f"the first is {large[0].stage} of {large[0].label}"
+            )
+    return found
+
+
+def size(bytes_: float) -> str:
+    return f"{bytes_ / 1e9:.1f} GB" if bytes_ >= 1e9 else f"{bytes_ / MB:.0f} MB"
+
+
+def duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

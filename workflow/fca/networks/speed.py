@@ -1,0 +1,58 @@
+"""In: a kind of model and its sizes. Out: how long a pass and a training step of it take here."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from fca.networks.kinds import module
+from fca.networks.loss import run, token_nll
+from fca.networks.passes import record
+
+
+def seconds(
+    kind: str,
+    architecture: Mapping[str, Any],
+    batch_size: int,
+    trained: bool,
+    device: str = "cpu",
+    threads: int = 1,
+    rounds: int = 3,
+) -> float:
+    """Median seconds of one recording pass over one batch, or of one optimiser step.
+
+    The weights are random; time does not depend on their values.
+    """
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    model = module(kind).build(dict(architecture)).to(device)
+    sites = module(kind).sites(model)
+    shape = (batch_size, architecture["length"])
+    tokens = np.random.default_rng(0).integers(0, architecture["vocabulary"], shape)
+    go: Callable[[], Any]
+    if trained:
+        optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4)
+        ids = torch.from_numpy(tokens).to(device)
+
+        def go() -> None:
+            loss = token_nll(run(model, ids), ids).mean() + getattr(model, "auxiliary", 0.0)
+            loss.backward()
+            optimiser.step()
+            optimiser.zero_grad()
+    else:
+        model.eval().requires_grad_(False)
+
+        def go() -> None:
+            list(record(model, sites, tokens, batch_size))
+
+    return float(np.median([timed(go, device) for _ in range(1 + rounds)][1:]))  # the first one allocates
+
+
+def timed(go: Callable[[], Any], device: str) -> float:
+    started = time.perf_counter()
+    go()
+    if device != "cpu":
+        torch.accelerator.synchronize()
+    return time.perf_counter() - started
