@@ -2,13 +2,14 @@
 from fca.config import SCHEMA, check
 from fca.errors import FcaError
 from fca.forecast.jobs import Forecast
+from fca.index import write_plan
 from fca.output.names import FIGURES
 from fca.plan import Plan
 
 try:
     check(config, SCHEMA)
     PLAN = Plan(config)
-    PLANNED = str(PLAN.write())
+    PLANNED = str(write_plan(PLAN))
 except FcaError as error:
     raise WorkflowError(str(error)) from None
 

@@ -8,6 +8,7 @@ import pytest
 
 from fca.binding import make
 from fca.config import check, load
+from fca.index import write_plan
 from fca.output.figures import draw_figures
 from fca.output.power import print_power
 from fca.output.report import write_report
@@ -39,7 +40,7 @@ def run(folder: Path, monkeypatch, changes: dict) -> Path:
     plan = Plan(config)
     for job in plan.jobs.values():
         make(job.stage, job.arguments, plan.store, job.key)
-    index = plan.write()
+    index = write_plan(plan)
     write_tables(index)
     draw_figures(index)
     write_report(index)

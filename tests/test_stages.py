@@ -60,13 +60,13 @@ def audit(tmp_path_factory):
     passes = {"model": model, "inputs": inputs, "batch_size": 4, "precision": "float32"}
     calibration = run("calibration", "coefficients", split="calibration", **passes)
     evaluation = run("evaluation", "coefficients", split="evaluation", **passes)
-    profiles = run("profiles", "profiles", calibration=calibration)
+    profiles = run("profiles", "profiles", calibration=[calibration])
     replays = [
         run(
             f"replay {i}",
             "replay",
             model=model,
-            evaluation=evaluation,
+            evaluation=[evaluation],
             profiles=profiles,
             intervention=i,
             repeats=2,
@@ -77,18 +77,18 @@ def audit(tmp_path_factory):
     ]
     maps = [
         run(
-            f"layers {i}", "layers", model=model, evaluation=evaluation, profiles=profiles, intervention=i,
+            f"layers {i}", "layers", model=model, evaluation=[evaluation], profiles=profiles, intervention=i,
             order="alone", repeats=2, seed=0,
         )
         for i in ("cross_input", "layer_mean", "layer_only_mean")
     ]  # fmt: skip
-    run("variance", "variance", evaluation=evaluation, profiles=profiles, resamples=200, confidence=0.95)
+    run("variance", "variance", evaluation=[evaluation], profiles=profiles, resamples=200, confidence=0.95)
     run(
-        "effects", "effects", calibration=calibration, evaluation=evaluation, replays=replays, maps=maps, resamples=200,
+        "effects", "effects", calibration=[calibration], evaluation=[evaluation], replays=replays, maps=maps, resamples=200,
         confidence=0.95, seed=0,
     )  # fmt: skip
     run(
-        "execution", "execution", model=model, evaluation=evaluation, profiles=profiles, dense=dense, batch_size=4, rounds=3, seed=0,
+        "execution", "execution", model=model, evaluation=[evaluation], profiles=profiles, dense=dense, batch_size=4, rounds=3, seed=0,
     )  # fmt: skip
     return store, done
 
@@ -260,7 +260,7 @@ def test_a_recording_that_is_not_the_models_own_fails_the_identity_proof(audit, 
     copy = tampered(audit, "evaluation", nudge, tmp_path)
     with pytest.raises(ProofError, match="identity: .* differs from the live run in 1 of 3 batches"):
         replay(
-            tmp_path, model=audit[1]["model"].path, evaluation=copy, profiles=audit[1]["profiles"].path,
+            tmp_path, model=audit[1]["model"].path, evaluation=(copy,), profiles=audit[1]["profiles"].path,
             intervention="correct", repeats=1, seed=0,
         )  # fmt: skip
 
@@ -276,7 +276,7 @@ def test_a_shared_document_fails_the_disjointness_proof(audit, tmp_path):
     copy = tampered(audit, "calibration", share, tmp_path)
     with pytest.raises(ProofError, match=f"disjoint: 1 documents .* document {document}"):
         effects(
-            tmp_path, calibration=copy, evaluation=audit[1]["evaluation"].path, replays=(), resamples=100,
+            tmp_path, calibration=(copy,), evaluation=(audit[1]["evaluation"].path,), replays=(), resamples=100,
             confidence=0.9, seed=0,
         )  # fmt: skip
 
@@ -292,7 +292,7 @@ def test_a_broken_reassignment_fails_the_multiset_proof(audit, monkeypatch, tmp_
     monkeypatch.setattr(frozen, "draw", repeats_an_input)
     with pytest.raises(ProofError, match="multisets: cross_input changed the values of coefficient"):
         stage.replay(
-            tmp_path, model=audit[1]["model"].path, evaluation=audit[1]["evaluation"].path,
+            tmp_path, model=audit[1]["model"].path, evaluation=(audit[1]["evaluation"].path,),
             profiles=audit[1]["profiles"].path, intervention="cross_input", repeats=1, seed=0,
         )  # fmt: skip
 
@@ -302,7 +302,7 @@ def test_a_shuffle_that_uses_a_layer_twice_fails_the_multiset_proof(audit, monke
     from fca.arithmetic.interventions import Assignment
 
     monkeypatch.setattr(stage, "draw", lambda *_: Assignment(coefficients=np.array([1, 1, 2])))
-    frozen = stage.Frozen.open(audit[1]["model"].path, audit[1]["evaluation"].path, "cpu")
+    frozen = stage.Frozen.open(audit[1]["model"].path, [audit[1]["evaluation"].path], "cpu")
     with pytest.raises(ProofError, match="uses a coefficient twice and leaves one out"):
         frozen.reassigned("layer_shuffle", 0)
 
@@ -311,9 +311,9 @@ def test_planned_keys_are_checked(audit):
     store, done = audit
     others = {"profiles": done["profiles"].name, "resamples": 200, "confidence": 0.95}
     with pytest.raises(FcaError, match="was planned as 123"):
-        make("variance", others | {"evaluation": done["evaluation"].name}, store, "123")
+        make("variance", others | {"evaluation": [done["evaluation"].name]}, store, "123")
     with pytest.raises(FcaError, match="no artifact 'coefficients/none'"):
-        make("variance", others | {"evaluation": "coefficients/none"}, store, None)
+        make("variance", others | {"evaluation": ["coefficients/none"]}, store, None)
 
 
 class Killed(Exception):

@@ -16,7 +16,7 @@ LAYERS = [
     ("inputs", "networks"),
     ("stages", "api"),
     ("output",),
-    ("binding", "config", "plan", "forecast", "cli", "__main__", "__init__"),
+    ("binding", "config", "plan", "index", "forecast", "cli", "__main__", "__init__"),
 ]
 FREE = {"errors"}
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

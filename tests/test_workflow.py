@@ -145,7 +145,7 @@ def test_numbers_recomputed_from_the_store(audit, clone):
                     (loss["global_mean"] - loss[i]) / gap, abs=1e-6
                 )
             checked += 1
-        c = opened(entry["artifacts"]["evaluation"], "recording.zarr")["coefficients"].values.astype(
+        c = opened(entry["artifacts"]["evaluation"][0], "recording.zarr")["coefficients"].values.astype(
             np.float64
         )
         shares = variance[variance["model"] == entry["model"]].set_index("term")["share"]

@@ -1,23 +1,19 @@
-"""In: a checked config. Out: every job of the audit with its key, and the index of names.
+"""In: a checked config. Out: every job of the audit with its key.
 
 The plan is the only reader of the config. It is made in well under a second, without torch.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fca.arithmetic.lattice import names
-from fca.artifacts.code import ROOT, code_digest
 from fca.artifacts.external import Digests, located
-from fca.artifacts.keys import digest
 from fca.artifacts.store import MANIFEST, Store
 from fca.binding import options, recipe
 from fca.errors import FcaError
 from fca.networks.kinds import IMPORTED, STATIC
-from fca.output.names import FIGURES
 
 
 @dataclass(frozen=True)
@@ -129,47 +125,64 @@ class Plan:
         artifacts = found["artifacts"]
         self.models.append(found)
 
-        def record(split: str) -> str:
-            return self._add(
-                "coefficients", f"{label}, {split}", model=model, inputs=inputs, split=split, **passes
-            )
+        shards = range(config["passes"]["shards"])
+
+        def of(shard: int) -> str:
+            return f", shard {shard + 1} of {len(shards)}" if len(shards) > 1 else ""
+
+        def record(split: str) -> list[str]:
+            return [
+                self._add(
+                    "coefficients",
+                    f"{label}, {split}{of(shard)}",
+                    model=model,
+                    inputs=inputs,
+                    split=split,
+                    shard=shard,
+                    shards=len(shards),
+                    **passes,
+                )
+                for shard in shards
+            ]
 
         artifacts["evaluation"] = evaluation = record("evaluation")
         if entry["kind"] in STATIC:
             return
         artifacts["calibration"] = calibration = record("calibration")
         artifacts["profiles"] = profiles = self._add("profiles", label, calibration=calibration)
-        replays = {
-            name: self._add(
+        frozen = {
+            "model": model,
+            "evaluation": evaluation,
+            "profiles": profiles,
+            "seed": config["seed"],
+            "device": passes["device"],
+        }
+        artifacts["replay"] = replays = {
+            name + of(shard): self._add(
                 "replay",
-                f"{label}, {name}",
-                model=model,
-                evaluation=evaluation,
-                profiles=profiles,
+                f"{label}, {name}{of(shard)}",
                 intervention=name,
                 repeats=config["repeats"],
-                seed=config["seed"],
                 compared=config["divergence"]["inputs"],
-                device=passes["device"],
+                shard=shard,
+                **frozen,
             )
             for name in self._interventions()
+            for shard in shards
         }
-        artifacts["replay"] = replays
         artifacts["layers"] = maps = {
-            f"{name}, {order}": self._add(
+            f"{name}, {order}{of(shard)}": self._add(
                 "layers",
-                f"{label}, {name}, {order}",
-                model=model,
-                evaluation=evaluation,
-                profiles=profiles,
+                f"{label}, {name}, {order}{of(shard)}",
                 intervention=name,
                 order=order,
                 repeats=config["layers"]["repeats"],
-                seed=config["seed"],
-                device=passes["device"],
+                shard=shard,
+                **frozen,
             )
             for name in config["layers"]["interventions"]
             for order in config["layers"]["orders"]
+            for shard in shards
         }
         artifacts["variance"] = self._add(
             "variance", label, evaluation=evaluation, profiles=profiles, **config["effects"]
@@ -187,14 +200,10 @@ class Plan:
         artifacts["execution"] = self._add(
             "execution",
             label,
-            model=model,
-            evaluation=evaluation,
-            profiles=profiles,
             dense=dense,
             batch_size=min(config["execution"]["batch_size"], config["inputs"]["evaluation"]),
             rounds=config["execution"]["rounds"],
-            seed=config["seed"],
-            device=passes["device"],
+            **frozen,
         )
 
     def _interventions(self) -> list[str]:
@@ -217,34 +226,3 @@ class Plan:
     def options(self, job: Job) -> str:
         """What to put behind `fca STAGE` to run a job alone."""
         return f"--store {self.store.root} --key {job.key} {options(job.stage, job.arguments)}"
-
-    def index(self) -> dict[str, Any]:
-        """Readable names of all artifacts, and what the outputs need to know."""
-        return {
-            "analysis": self.config["analysis"],
-            "store": str(self.store.root),
-            "inputs": self.inputs,
-            "models": self.models,
-            "config": self.config,
-            "code": code_digest(
-                "fca.output.tables",
-                "fca.output.figures",
-                "fca.output.report",
-                *(f"fca.output.plots.{name}" for name in FIGURES),
-            ),
-            "page": digest([(ROOT / "output" / f"report.{kind}").read_text() for kind in ("html", "css")]),
-        }
-
-    def write(self) -> Path:
-        """Write results/<analysis>/plan.json if it changed: what it names decides the outputs.
-
-        It says what shall be; index.json, made from it with the tables, says what is.
-        """
-        path = self.results / "plan.json"
-        text = json.dumps(self.index(), indent=1) + "\n"
-        if not path.is_file() or path.read_text() != text:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            beside = path.with_suffix(".new")
-            beside.write_text(text)
-            beside.replace(path)
-        return path

@@ -5,8 +5,12 @@ about 2^-64 per coefficient) only if their fingerprints agree. Fingerprints of b
 an array larger than memory needs no sort.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
+
+from fca.errors import ProofError
 
 
 def fingerprint(values: NDArray[np.float32]) -> NDArray[np.uint64]:
@@ -22,3 +26,23 @@ def mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
+
+
+@dataclass(frozen=True)
+class Multisets:
+    """Fingerprints [coefficient] of what a reassignment should hold and of what it holds.
+
+    Donors can lie in other shards, so a shard's own need not agree; the sums over all must.
+    """
+
+    expected: NDArray[np.uint64]
+    found: NDArray[np.uint64]
+
+    def __add__(self, other: "Multisets") -> "Multisets":
+        return Multisets(self.expected + other.expected, self.found + other.found)
+
+    def check(self, intervention: str) -> None:
+        """Raise ProofError for the first coefficient whose values changed."""
+        wrong = np.flatnonzero(self.expected != self.found)
+        if len(wrong):
+            raise ProofError(f"multisets: {intervention} changed the values of coefficient {wrong[0]}")

@@ -1,12 +1,14 @@
 """In: batches of coefficients and losses. Out: a labelled Zarr store, and back.
 
-A recording is a Zarr v3 group that `xarray.open_zarr` opens with labels. One shard of
+A recording is a Zarr v3 group that `xarray.open_zarr` opens with labels. One Zarr shard of
 `coefficients` holds the inputs of one batch, so a batch is one write and one read; inside it
 every input is a chunk of its own, so a donor is read without its neighbours. Compression is
 lossless (Blosc zstd with bit shuffle); bfloat16 values are exact in float32.
+
+A large set is recorded in several shards, one recording each; together they are read as one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,8 @@ from fca.arithmetic.interventions import Labels
 from fca.arithmetic.schema import VARIABLES
 from fca.errors import FcaError
 
+RECORDING = "recording.zarr"  # in an artifact of the coefficients stage
+OWN = ("logits_sha256", "processor", "shard")  # attributes that shards of one set need not share
 COMPRESSOR = BloscCodec(cname="zstd", clevel=3, shuffle="bitshuffle")
 
 
@@ -116,15 +120,34 @@ class Writer:
 
 def open_recording(path: Path) -> xr.Dataset:
     """A recording with labels, lazily: one dask chunk per batch of inputs."""
-    batch = shard(array(path, "nll"))
+    stored = array(path, "nll")
+    batch = (stored.shards or stored.chunks)[0]
     dataset = xr.open_zarr(path, consolidated=False, chunks=None)
     large = [name for name in ("coefficients", "nll") if name in dataset]
     return dataset.assign({name: dataset[name].chunk(input=batch) for name in large})
 
 
-def shard(stored: zarr.Array) -> int:
-    """Inputs per shard: the batch that was written at once."""
-    return (stored.shards or stored.chunks)[0]
+def open_recordings(folders: Sequence[Path]) -> xr.Dataset:
+    """The recordings of a set's shards as one, lazily. Raises FcaError where they do not fit.
+
+    folders: artifacts of the coefficients stage, in the shards' order.
+    """
+    parts = [open_recording(folder / RECORDING) for folder in folders]
+    found = [(part.attrs["shard"], part.attrs["shards"]) for part in parts]
+    if found != [(i, len(parts)) for i in range(len(parts))]:
+        shown = ", ".join(f"{shard + 1} of {shards}" for shard, shards in found)
+        raise FcaError(f"the recordings are not all shards of one set, in order: {shown}")
+    if len(parts) == 1:
+        return parts[0]
+    alike = [{k: v for k, v in part.attrs.items() if k not in OWN} for part in parts]
+    if different := [key for key in alike[0] if any(a[key] != alike[0][key] for a in alike)]:
+        raise FcaError(f"the shards of a recording differ in {', '.join(different)}")
+    digests = [sha256 for part in parts for sha256 in part.attrs["logits_sha256"]]
+    whole = xr.concat(
+        parts, dim="input", data_vars="minimal", coords="minimal", compat="override", join="exact",
+        combine_attrs="override",
+    )  # fmt: skip
+    return whole.assign_attrs(logits_sha256=digests)
 
 
 def array(path: Path, name: str) -> zarr.Array:
@@ -135,17 +158,32 @@ def array(path: Path, name: str) -> zarr.Array:
     return found
 
 
-def reader(path: Path) -> Callable[[NDArray], NDArray]:
-    """read(inputs) -> coefficients [len(inputs), token, coefficient], in that order."""
-    stored = array(path, "coefficients")
+def reader(folders: Sequence[Path]) -> Callable[[NDArray], NDArray]:
+    """read(inputs) -> coefficients [len(inputs), token, coefficient], in that order.
+
+    folders: as of `open_recordings`; an input is read from whichever shard holds it.
+    """
+    shards = [array(folder / RECORDING, "coefficients") for folder in folders]
+    lengths = [stored.shape[0] for stored in shards]
+    ends = np.cumsum(lengths)
 
     def read(inputs: NDArray) -> NDArray:
         inputs = np.asarray(inputs)
-        if len(inputs) and (np.diff(inputs) == 1).all():
-            return np.asarray(stored[int(inputs[0]) : int(inputs[-1]) + 1])
-        return np.asarray(stored.oindex[inputs])
+        owner = np.searchsorted(ends, inputs, side="right")
+        found = np.empty((len(inputs), *shards[0].shape[1:]), dtype=shards[0].dtype)
+        for shard in np.unique(owner):
+            here = owner == shard
+            found[here] = selected(shards[shard], inputs[here] - (ends[shard] - lengths[shard]))
+        return found
 
     return read
+
+
+def selected(stored: zarr.Array, inputs: NDArray) -> NDArray:
+    """Some inputs of one array, in that order; neighbours in one read."""
+    if len(inputs) and (np.diff(inputs) == 1).all():
+        return np.asarray(stored[int(inputs[0]) : int(inputs[-1]) + 1])
+    return np.asarray(stored.oindex[inputs])
 
 
 def labels_of(dataset: xr.Dataset) -> Labels:

@@ -102,12 +102,13 @@ def artifacts(results: Results) -> list[dict[str, Any]]:
     """One row per artifact behind a model: what a reader needs to find it in the store."""
     rows = []
     for model in results.models:
-        for stage, artifact in model.artifacts.items():
+        recorded = [(split, one) for split, shards in model.recordings.items() for one in shards]
+        for what, artifact in [*recorded, *model.artifacts.items()]:
             manifest = artifact.manifest()
             rows.append(
                 {
                     "model": f"{model.name}, seed {model.seed}",
-                    "what": stage,
+                    "what": what,
                     "name": artifact.name,
                     "seconds": manifest["seconds"],
                 }
@@ -117,7 +118,7 @@ def artifacts(results: Results) -> list[dict[str, Any]]:
 
 def machine(results: Results) -> dict[str, Any]:
     """Where the first model was trained or imported, and with which versions."""
-    manifest = results.models[0].artifacts["evaluation"].manifest()
+    manifest = results.models[0].recordings["evaluation"][0].manifest()
     return {**manifest["machine"], "versions": manifest["versions"], "made": manifest["made"]}
 
 

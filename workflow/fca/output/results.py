@@ -9,19 +9,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fca.artifacts.recording import open_recording
+from fca.artifacts.recording import open_recordings
 from fca.artifacts.store import Artifact, Store
 from fca.errors import FcaError
 
 
 @dataclass(frozen=True)
 class Model:
-    """One trained model of the index. artifacts: stage or split -> its folder."""
+    """One trained model of the index. artifacts: by stage; recordings: by split, one per shard."""
 
     name: str
     kind: str
     seed: int
     artifacts: dict[str, Artifact]
+    recordings: dict[str, list[Artifact]]
 
     @property
     def audited(self) -> bool:
@@ -41,7 +42,7 @@ class Model:
     @cached_property
     def live_nll(self) -> float:
         """Mean live loss on the evaluation inputs, nats per token."""
-        recording = open_recording(self.artifacts["evaluation"].path / "recording.zarr")
+        recording = open_recordings([artifact.path for artifact in self.recordings["evaluation"]])
         return float(recording["nll"].mean(dtype="float64"))
 
 
@@ -65,6 +66,11 @@ class Results:
                     stage: self._artifact(name)
                     for stage, name in entry["artifacts"].items()
                     if isinstance(name, str)
+                },
+                {
+                    split: [self._artifact(name) for name in names]
+                    for split, names in entry["artifacts"].items()
+                    if isinstance(names, list)
                 },
             )
             for entry in self.index["models"]

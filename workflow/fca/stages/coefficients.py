@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from fca.artifacts.parameters import Device, Read, Threads
-from fca.artifacts.recording import Writer
+from fca.artifacts.recording import RECORDING, Writer
 from fca.artifacts.store import processor
 from fca.errors import FcaError
 from fca.networks.checkpoint import load_checkpoint
@@ -28,38 +28,46 @@ def coefficients(
     split: str,
     batch_size: int,
     precision: str,
+    shard: int = 0,
+    shards: int = 1,
     device: Device = "cpu",
     threads: Threads = 1,
 ) -> None:
     """Run the unperturbed model once over a split and record coefficients and losses.
 
+    shard: which of `shards` parts of the split; each part is whole batches, so that the batches,
+    and with them every bit of the results, are the same however many shards there are.
     The recording keeps what replay must repeat to be exact: batch size, precision, threads,
     the form of every site's output, and a digest of each batch's logits.
     """
     torch.set_num_threads(threads)
     windows = np.load(inputs / f"{split}.npz")
-    tokens = windows["tokens"]
+    mine = part(split, len(windows["tokens"]), batch_size, shard, shards)
+    tokens = windows["tokens"][mine]
     network, sites = load_checkpoint(model, device, precision)
     check_fit(network, tokens)
     writer: Writer | None = None
     logits_sha256: list[str] = []
     passes = record(network, sites, tokens, batch_size)
     label = f"record {split} coefficients"
+    label += f", shard {shard + 1} of {shards}" if shards > 1 else ""
     for batch in progress(passes, label, len(batches(len(tokens), batch_size))):
         if writer is None:
             labels = coordinates(sites, batch.forms) if sites else {}
             emitted = batch.coefficients
             writer = Writer(
-                into / "recording.zarr",
+                into / RECORDING,
                 inputs=len(tokens),
                 batch_size=batch_size,
                 tokens=tokens,
-                document=windows["document"],
-                offset=windows["offset"],
+                document=windows["document"][mine],
+                offset=windows["offset"][mine],
                 token_axis=tokens.shape[1] if emitted is None else emitted.shape[1],
                 coordinates=labels,
                 attributes={
                     "split": split,
+                    "shard": shard,
+                    "shards": shards,
                     "batch_size": batch_size,
                     "precision": precision,
                     "threads": threads,
@@ -73,6 +81,17 @@ def coefficients(
     if writer is None:
         raise FcaError(f"the {split} split holds no inputs")
     writer.close({"logits_sha256": logits_sha256})
+
+
+def part(split: str, inputs: int, batch_size: int, shard: int, shards: int) -> slice:
+    """The inputs of one shard: whole batches, as evenly as they can be shared out."""
+    whole = batches(inputs, batch_size)
+    if shards > len(whole):
+        raise FcaError(
+            f"passes.shards is {shards}, but the {split} set has only {len(whole)} batches of {batch_size}"
+        )
+    own = np.array_split(np.arange(len(whole)), shards)[shard]
+    return slice(whole[own[0]].start, whole[own[-1]].stop)
 
 
 def check_fit(network: nn.Module, tokens: np.ndarray) -> None:

@@ -8,7 +8,6 @@ intervention, nats per token) and proofs.json.
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -23,15 +22,16 @@ from fca.arithmetic.factors import factors, sinks
 from fca.arithmetic.intervals import UNDEFINED, Bootstrap, by_document, cells, within
 from fca.arithmetic.views import frequency_classes, penalties, position_classes
 from fca.artifacts.parameters import Read
-from fca.artifacts.recording import open_recording
+from fca.artifacts.recording import open_recordings
 from fca.errors import ProofError
+from fca.stages.replayed import Replayed, by_shards, joined_proofs
 
 
 def effects(
     into: Path,
     *,
-    calibration: Read,
-    evaluation: Read,
+    calibration: tuple[Read, ...],
+    evaluation: tuple[Read, ...],
     replays: tuple[Read, ...],
     maps: tuple[Read, ...] = (),
     resamples: int,
@@ -40,14 +40,15 @@ def effects(
 ) -> None:
     """Compare every replay with the untouched one, paired by document. maps: of the layers stage.
 
-    Raises ProofError where calibration and evaluation share a document.
+    Replays and maps in shards are joined. Raises ProofError where calibration and evaluation share
+    a document, or the shards of a reassignment together do not hold the recorded values.
     """
-    recording = open_recording(evaluation / "recording.zarr")
-    before = open_recording(calibration / "recording.zarr")
+    recording = open_recordings(evaluation)
+    before = open_recordings(calibration)
     documents = recording["document"].values
     check_disjoint(documents, before["document"].values)
     bootstrap = Bootstrap(resamples, confidence, seed)
-    found = [Replayed.read(folder) for folder in replays]
+    found = [Replayed.read(shards) for shards in by_shards(replays)]
     defined = {r.name: r for r in found if r.defined}
     losses = {name: r.by_input for name, r in defined.items()}
     table = tidy(estimate_effects(losses, documents, bootstrap))
@@ -80,57 +81,6 @@ def effects(
     (into / "proofs.json").write_text(json.dumps(summary, indent=1) + "\n")
 
 
-@dataclass(frozen=True)
-class Replayed:
-    """One intervention's replay. nll [repeat, input, target] in nats, None where it is undefined."""
-
-    name: str
-    proofs: dict
-    nll: NDArray | None
-    measures: dict[str, NDArray] = field(default_factory=dict)  # [input], repeats averaged
-
-    @classmethod
-    def read(cls, folder: Path) -> "Replayed":
-        proofs = json.loads((folder / "proofs.json").read_text())
-        if "undefined" in proofs:
-            return cls(proofs["intervention"], proofs, None)
-        replay = xr.open_zarr(folder / "replay.zarr", consolidated=False, chunks=None)
-        measures = {str(name): replay[name].values.mean(axis=0) for name in replay if name != "nll"}
-        return cls(replay.attrs["intervention"], proofs, replay["nll"].values, measures)
-
-    @property
-    def defined(self) -> bool:
-        return self.nll is not None
-
-    @property
-    def values(self) -> NDArray:
-        assert self.nll is not None
-        return self.nll
-
-    @property
-    def by_token(self) -> NDArray[np.float64]:
-        """[input, target], repeats averaged first."""
-        return self.values.mean(axis=0, dtype=np.float64)
-
-    @property
-    def by_repeat(self) -> NDArray[np.float64]:
-        """[repeat, input]."""
-        return self.values.mean(axis=2, dtype=np.float64)
-
-    @property
-    def by_input(self) -> NDArray[np.float64]:
-        return self.by_repeat.mean(axis=0)
-
-    @property
-    def repeats(self) -> int:
-        return len(self.values)
-
-    @property
-    def repeat_sd(self) -> float | str:
-        """Deviation between the repeats' mean losses, nats per token."""
-        return float(self.by_repeat.mean(axis=1).std(ddof=1)) if self.repeats > 1 else "undefined"
-
-
 def divergence(found: Iterable[Replayed], documents: NDArray, bootstrap: Bootstrap) -> pd.DataFrame:
     """One row per intervention: inputs compared, and the mean over them of every measure."""
     rows: list[dict] = []
@@ -152,12 +102,12 @@ def layer_maps(
 ) -> pd.DataFrame:
     """All maps' penalties by layer; maps that are undefined for the model are left out."""
     tables = [pd.DataFrame(columns=COLUMNS)]
-    for folder in folders:
-        if "undefined" in json.loads((folder / "proofs.json").read_text()):
+    for shards in by_shards(folders):
+        if "undefined" in joined_proofs(shards):
             continue
-        found = xr.open_zarr(folder / "layers.zarr", consolidated=False, chunks=None)
-        losses = found["nll"].values.mean(axis=(1, 3), dtype=np.float64)
-        what = (found.attrs["intervention"], found.attrs["order"], found["layer"].values)
+        found = [xr.open_zarr(shard / "layers.zarr", consolidated=False, chunks=None) for shard in shards]
+        losses = np.concatenate([f["nll"].values.mean(axis=(1, 3), dtype=np.float64) for f in found], axis=1)
+        what = (found[0].attrs["intervention"], found[0].attrs["order"], found[0]["layer"].values)
         tables.append(by_layer(*what, losses, correct, documents, bootstrap))
     return pd.concat(tables[1:] or tables, ignore_index=True)
 

@@ -28,7 +28,7 @@ def execution(
     into: Path,
     *,
     model: Read,
-    evaluation: Read,
+    evaluation: tuple[Read, ...],
     profiles: Read,
     dense: Read | None,
     batch_size: int,

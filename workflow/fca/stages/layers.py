@@ -15,34 +15,37 @@ from fca.errors import FcaError, ProofError, Undefined
 from fca.networks.layer_map import changes, reusable, variants
 from fca.networks.passes import replay as replay_batches
 from fca.progress import progress
-from fca.stages.frozen import Frozen, Source, write_proofs
+from fca.stages.frozen import Frozen, Source, write_multisets, write_proofs
 
 
 def layers(
     into: Path,
     *,
     model: Read,
-    evaluation: Read,
+    evaluation: tuple[Read, ...],
     profiles: Read,
     intervention: str,
     order: str,
     repeats: int,
     seed: int,
+    shard: int = 0,
     device: Device = "cpu",
 ) -> None:
     """Replay an intervention layer by layer, reusing what the layers below compute.
 
-    order: alone (one layer at a time), from_bottom or from_top (cumulative). Draws are
-    the replay stage's. Raises ProofError where a controller ran, the untouched part differs from
+    shard: as of the replay stage, as are the draws. order: alone (one layer at a time), from_bottom
+    or from_top (cumulative). Raises ProofError where a controller ran, the untouched part differs from
     the live run in any bit, or a full replay of one variant differs from the map in any bit.
     """
-    frozen = Frozen.open(model, evaluation, device)
+    frozen = Frozen.open(model, evaluation, device, shard)
     proofs: dict = {"intervention": intervention, "order": order, "controller_runs": 0, "exact": None}
+    proofs |= {"shard": shard, "shards": len(evaluation)}
     try:
-        sources = frozen.sources(intervention, profiles, repeats, seed)
+        sources, multisets = frozen.sources(intervention, profiles, repeats, seed)
     except Undefined as reason:
         write_proofs(into, proofs | {"undefined": str(reason)})
         return
+    write_multisets(into, multisets)
     swapped, masks = changes(frozen.layers, order)
     live = frozen.recording["nll"].values
     losses = np.full((len(masks), len(sources), *live.shape), np.nan, dtype=np.float32)

@@ -6,11 +6,14 @@ Writes profiles.zarr: mean [token, coefficient] in float64, with the recording's
 from pathlib import Path
 
 from fca.artifacts.parameters import Read
-from fca.artifacts.recording import open_recording
+from fca.artifacts.recording import open_recordings
 
 
-def profiles(into: Path, *, calibration: Read) -> None:
+def profiles(into: Path, *, calibration: tuple[Read, ...]) -> None:
     """Average the calibration coefficients over inputs, one batch in memory at a time."""
-    recording = open_recording(calibration / "recording.zarr")
+    recording = open_recordings(calibration)
     mean = recording["coefficients"].mean("input", dtype="float64").rename("mean")
-    mean.to_dataset().to_zarr(into / "profiles.zarr", zarr_format=3, consolidated=False)
+    # threads would each hold a batch
+    mean.to_dataset().compute(scheduler="synchronous").to_zarr(
+        into / "profiles.zarr", zarr_format=3, consolidated=False
+    )

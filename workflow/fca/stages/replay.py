@@ -1,8 +1,8 @@
 """In: a checkpoint, its evaluation recording, an intervention. Out: the losses under replay.
 
 Writes replay.zarr (nll [repeat, input, target] in nats; kl, total_variation and top1_agreement
-[repeat, compared input]) and proofs.json; where the intervention is not defined for this model,
-proofs.json alone, with the reason under "undefined".
+[repeat, compared input]), multisets.npz and proofs.json; where the intervention is not defined
+for this model, proofs.json alone, with the reason under "undefined".
 """
 
 from pathlib import Path
@@ -18,45 +18,52 @@ from fca.networks.divergence import MEASURES, divergences
 from fca.networks.passes import replay as replay_batches
 from fca.networks.playback import stays_live
 from fca.progress import progress
-from fca.stages.frozen import Frozen, is_static, write_proofs
+from fca.stages.frozen import Frozen, write_multisets, write_proofs
 
 
 def replay(
     into: Path,
     *,
     model: Read,
-    evaluation: Read,
+    evaluation: tuple[Read, ...],
     profiles: Read,
     intervention: str,
     repeats: int,
     seed: int,
     compared: int = 0,
+    shard: int = 0,
     device: Device = "cpu",
 ) -> None:
     """Run the frozen model, its controllers disabled, on kept or transformed coefficients.
+
+    evaluation: all shards of the recording; shard: the one whose inputs are replayed. Its donors
+    can lie in any of them, and draws are of the whole set, so that results do not depend on shards.
 
     compared: on how many inputs whole predictions are compared with the live ones, in passes of
     their own. Batches, precision and threads are the recording's, so that `correct` can be exact.
     Raises ProofError where a controller ran, `correct` differs from live in any bit of its logits
     or losses, or a reassignment changed a coefficient's multiset.
     """
-    frozen = Frozen.open(model, evaluation, device)
+    frozen = Frozen.open(model, evaluation, device, shard)
     proofs: dict = {
         "intervention": intervention,
+        "shard": shard,
+        "shards": len(evaluation),
         "controller_runs": 0,
         "still_running": stays_live(frozen.sites),
         "identity": None,
         "multisets_kept": None,
     }
     try:
-        sources = frozen.sources(intervention, profiles, repeats, seed)
+        sources, multisets = frozen.sources(intervention, profiles, repeats, seed)
     except Undefined as reason:
         write_proofs(into, proofs | {"undefined": str(reason)})
         return
-    if not is_static(intervention):
-        proofs["multisets_kept"] = True  # or `sources` would have raised
+    write_multisets(into, multisets)
+    if multisets and frozen.whole:
+        proofs["multisets_kept"] = True  # or `sources` would have raised; of shards, once they are joined
     live, draws = frozen.recording["nll"], len(sources)
-    count = min(compared, len(frozen.tokens))
+    count = min(max(compared - frozen.first, 0), len(frozen.tokens))  # the first ones of the whole set
     apart = {name: np.empty((draws, count)) for name in MEASURES}
     losses = np.empty((draws, *live.shape), dtype=np.float32)
     common = (frozen.network, frozen.sites, frozen.forms, frozen.tokens)

@@ -15,14 +15,14 @@ from fca.arithmetic.intervals import Bootstrap
 from fca.arithmetic.shares import ALL, captured, intraclass, missed, shares
 from fca.arithmetic.variance import Decomposition
 from fca.artifacts.parameters import Read
-from fca.artifacts.recording import array, open_recording, shard
+from fca.artifacts.recording import array, open_recordings
 from fca.progress import progress
 
 
 def variance(
     into: Path,
     *,
-    evaluation: Read,
+    evaluation: tuple[Read, ...],
     profiles: Read,
     resamples: int,
     confidence: float,
@@ -33,34 +33,33 @@ def variance(
     A second pass over the batches finds what each input adds, for the intervals; a third, through
     dask, how well the calibration set's profiles predict the evaluation set.
     """
-    recording = open_recording(evaluation / "recording.zarr")
+    recording = open_recordings(evaluation)
     layers = recording["layer"].values
-    stored = array(evaluation / "recording.zarr", "coefficients")
-    inputs, tokens, _ = stored.shape
+    stored = recording["coefficients"].data  # a dask array, one chunk per batch of inputs
+    inputs, tokens, count = stored.shape
     decomposition = Decomposition(layers)
     names, member = np.unique(layers, return_inverse=True)
     to_layer = np.eye(len(names))[member] / np.bincount(member)  # [coefficient, layer]
     first = np.zeros((tokens, len(names)))
     second = np.zeros((tokens, len(names)))
-    size = shard(stored)
-    for start in progress(range(0, inputs, size), "decompose variance"):
-        chunk = np.asarray(stored[start : start + size], dtype=np.float64)
+    # one batch at a time: threads would each hold one, and batches of large models are large
+    batches = [stored.blocks[i] for i in range(stored.numblocks[0])]
+    for batch in progress(batches, "decompose variance"):
+        chunk = batch.compute(scheduler="synchronous").astype(np.float64)
         decomposition.add(chunk)
         by_layer = chunk @ to_layer
         first += by_layer.sum(axis=0)
         second += np.square(by_layer).sum(axis=0)
     documents, bootstrap = recording["document"].values, Bootstrap(resamples, confidence, seed)
-    parts = [decomposition.contributions(np.asarray(stored[a : a + size])) for a in range(0, inputs, size)]
+    parts = [decomposition.contributions(b.compute(scheduler="synchronous")) for b in batches]
     added = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     shares(decomposition, added, documents, bootstrap).to_csv(into / "variance.csv", index=False)
     intraclass(decomposition, added, documents, bootstrap).to_csv(into / "icc.csv", index=False)
     mean_profile = np.asarray(array(profiles / "profiles.zarr", "mean")[...])
-    coefficients = recording["coefficients"].data  # a dask array, one chunk per batch of inputs
-    errors = coefficients.map_blocks(
+    errors = stored.map_blocks(
         missed, mean_profile, layers, drop_axis=[1, 2], new_axis=1,
-        chunks=(coefficients.chunks[0], (len(ALL),)), dtype=np.float64, meta=np.empty((0, 0)),
+        chunks=(stored.chunks[0], (len(ALL),)), dtype=np.float64, meta=np.empty((0, 0)),
     )  # fmt: skip
-    # one batch at a time: threads would each hold one, and batches of large models are large
     captured(errors.compute(scheduler="synchronous"), documents, bootstrap).to_csv(
         into / "captured.csv", index=False
     )
@@ -72,6 +71,6 @@ def variance(
         "deviation": float(np.sqrt(max(decomposition.total, 0.0) / stored.size)),
         "inputs": inputs,
         "tokens": tokens,
-        "coefficients_per_token": stored.shape[2],
+        "coefficients_per_token": count,
     }
     (into / "summary.json").write_text(json.dumps(summary, indent=1) + "\n")

@@ -1,0 +1,152 @@
+"""Results do not depend on how many jobs a set was split into."""
+
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from test_stages import INTERVENTIONS, SIZES, TRAINING
+
+from fca.artifacts.store import Store
+from fca.binding import make
+from fca.errors import FcaError, ProofError
+
+MAPPED = ("cross_input", "layer_only_mean")  # random; undefined for one channel per layer
+
+
+@pytest.fixture(scope="module")
+def audits(tmp_path_factory):
+    """One audit of one model with 1, 2 and 3 shards: shards -> name -> artifact."""
+    root = tmp_path_factory.mktemp("shards")
+    rng = np.random.default_rng(0)
+    words = ["".join(chr(97 + c) for c in rng.integers(0, 26, 4)) for _ in range(30)]
+    for i in range(40):
+        (root / f"{i}.txt").write_text(" ".join(rng.choice(words, 60)))
+    store = Store(root / "store")
+    found = {}
+    for shards in (1, 2, 3):
+        done = found[shards] = {}
+
+        def run(name, stage, done=done, **arguments):
+            done[name] = make(stage, arguments, store, None)
+            return done[name].name
+
+        inputs = run(
+            "inputs", "inputs", corpus="text", source=str(root / "*.txt"), field="text", tokenizer="bytes", length=24,
+            calibration=9, evaluation=11, split={"training": 0.5, "calibration": 0.25, "evaluation": 0.25}, seed=0,
+        )  # fmt: skip
+        model = run(
+            "model", "models", inputs=inputs, kind="featuregate", architecture=SIZES, seed=0, **TRAINING
+        )
+
+        def record(split, model=model, inputs=inputs, shards=shards, run=run):
+            return [
+                run(
+                    f"{split} {shard}", "coefficients", model=model, inputs=inputs, split=split, batch_size=3,
+                    precision="float32", shard=shard, shards=shards,
+                )
+                for shard in range(shards)
+            ]  # fmt: skip
+
+        calibration, evaluation = record("calibration"), record("evaluation")
+        profiles = run("profiles", "profiles", calibration=calibration)
+        frozen = {"model": model, "evaluation": evaluation, "profiles": profiles, "repeats": 2, "seed": 0}
+        replays = [
+            run(f"replay {i} {s}", "replay", intervention=i, compared=5, shard=s, **frozen)
+            for i in INTERVENTIONS
+            for s in range(shards)
+        ]
+        maps = [
+            run(f"layers {i} {order} {s}", "layers", intervention=i, order=order, shard=s, **frozen)
+            for i in MAPPED
+            for order in ("alone", "from_bottom")
+            for s in range(shards)
+        ]
+        shares = {"resamples": 200, "confidence": 0.95, "seed": 0}
+        run("variance", "variance", evaluation=evaluation, profiles=profiles, **shares)
+        run(
+            "effects", "effects", calibration=calibration, evaluation=evaluation, replays=replays[::-1], maps=maps,
+            **shares,
+        )  # fmt: skip
+        one = {"model": model, "evaluation": evaluation, "profiles": profiles, "dense": None}
+        run("execution", "execution", batch_size=7, rounds=2, seed=0, **one)
+    return found
+
+
+@pytest.mark.parametrize("shards", [2, 3])
+def test_results_do_not_depend_on_the_number_of_shards(audits, shards):
+    one, many = audits[1], audits[shards]
+    for name in ("variance", "effects"):
+        for file in one[name].path.glob("*.csv"):
+            assert file.read_text() == (many[name].path / file.name).read_text(), file.name
+    assert json.loads((one["effects"].path / "proofs.json").read_text()) == json.loads(
+        (many["effects"].path / "proofs.json").read_text()
+    )
+    counted = "flops_per_token", "blocks_executed_per_token"
+    executed = [pd.read_csv(found["execution"].path / "execution.csv")[[*counted]] for found in (one, many)]
+    pd.testing.assert_frame_equal(*executed)
+
+
+def test_donors_come_from_other_shards(audits):
+    """The draw is of the whole set: every shard takes some of its coefficients from another."""
+    for shard in range(3):
+        folder = audits[3][f"replay cross_input {shard}"].path
+        held = np.load(folder / "multisets.npz")
+        assert (held["expected"] != held["found"]).any()
+        assert json.loads((folder / "proofs.json").read_text())["multisets_kept"] is None
+        within = np.load(audits[3][f"replay token_shuffle {shard}"].path / "multisets.npz")
+        assert (within["expected"] == within["found"]).all()
+
+
+def test_shards_hold_whole_batches_and_only_their_own_losses(audits):
+    lengths = []
+    for shard in range(3):
+        recording = xr.open_zarr(audits[3][f"evaluation {shard}"].path / "recording.zarr", consolidated=False)
+        replay = xr.open_zarr(audits[3][f"replay correct {shard}"].path / "replay.zarr", consolidated=False)
+        assert np.array_equal(replay["nll"].values[0], recording["nll"].values)
+        lengths.append((recording.sizes["input"], replay.sizes["compared"]))
+    assert lengths == [(6, 5), (3, 0), (2, 0)]
+
+
+def arguments(found, leave_out=()):
+    """What the effects stage takes, as folders."""
+
+    def of(start):
+        return tuple(a.path for name, a in found.items() if name.startswith(start) and name not in leave_out)
+
+    return {
+        "calibration": of("calibration"), "evaluation": of("evaluation"), "replays": of("replay"),
+        "resamples": 100, "confidence": 0.9, "seed": 0,
+    }  # fmt: skip
+
+
+def test_a_missing_shard_is_named(audits, tmp_path):
+    from fca.stages.effects import effects
+
+    with pytest.raises(FcaError, match="token_shuffle: 2 of 3 shards were given"):
+        effects(tmp_path, **arguments(audits[3], leave_out=["replay token_shuffle 1"]))
+
+
+def test_shards_that_together_changed_a_multiset_fail_the_proof(audits, tmp_path):
+    from fca.stages.effects import effects
+
+    folder = shutil.copytree(audits[3]["replay cross_input 1"].path, tmp_path / "copy")
+    held = dict(np.load(folder / "multisets.npz"))
+    held["found"][1, 2] += np.uint64(1)
+    np.savez(folder / "multisets.npz", **held)
+    given = arguments(audits[3], leave_out=["replay cross_input 1"])
+    given["replays"] = (*given["replays"], folder)
+    with pytest.raises(ProofError, match="multisets: cross_input changed the values of coefficient 2"):
+        effects(tmp_path, **given)
+
+
+def test_more_shards_than_batches_are_refused(audits, tmp_path):
+    from fca.stages.coefficients import coefficients
+
+    with pytest.raises(FcaError, match="passes.shards is 5, but the evaluation set has only 4 batches of 3"):
+        coefficients(
+            tmp_path, model=audits[1]["model"].path, inputs=audits[1]["inputs"].path, split="evaluation", batch_size=3,
+            precision="float32", shard=0, shards=5,
+        )  # fmt: skip
