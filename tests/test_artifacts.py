@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import stat
 import threading
 from pathlib import Path
@@ -17,7 +18,7 @@ from fca.artifacts.external import Digests, files_below
 from fca.artifacts.keys import Recipe, digest
 from fca.artifacts.recording import Writer, open_recording, open_recordings, reader
 from fca.artifacts.store import Store
-from fca.binding import STAGES, declaration, options, recipe
+from fca.binding import STAGES, declaration, make, memory_of, options, recipe
 from fca.errors import FcaError
 
 RECIPE = Recipe("profiles", {"a": 1}, {"calibration": "coefficients/abc"}, {}, "code")
@@ -314,3 +315,74 @@ def test_bfloat16_is_exact_in_float32():
 
     values = torch.randn(1000).bfloat16()
     assert torch.equal(torch.from_numpy(values.float().numpy()).bfloat16(), values)
+
+
+# ------------------------------------------------------- stores of a team, and of another machine
+
+
+def snapshot(folder: Path) -> dict[str, int]:
+    return {str(f.relative_to(folder)): f.stat().st_mtime_ns for f in folder.rglob("*")}
+
+
+def test_what_a_store_below_holds_is_found_and_never_written(tmp_path):
+    group, mine = tmp_path / "group", tmp_path / "mine"
+    there = Recipe("stage", {"a": 1})
+    Store(group).publish(there, fill)
+    before = snapshot(group)
+    store = Store(mine, group)
+    assert store.publish(there, lambda _: pytest.fail("made again")).path == group / "stage" / there.key
+    assert store.has("stage", there.key)
+    own = store.publish(Recipe("stage", {"a": 2}), fill)
+    assert own.path.is_relative_to(mine)
+    assert [a.path for a in store.artifacts()] == [own.path]  # what `gc` may remove
+    assert snapshot(group) == before
+    index = tmp_path / "index.json"
+    index.write_text(json.dumps({"models": [{"a": [f"stage/{there.key}", own.name]}]}))
+    assert unreferenced(store, [index]) == []
+    with pytest.raises(FcaError, match="1 of the artifacts that it names"):
+        unreferenced(Store(mine), [index])
+
+
+def test_a_copied_store_is_used_where_its_checkpoint_is_not(tmp_path, monkeypatch):
+    """The cluster's folder is gone; what was made from the checkpoint is found, nothing else is made."""
+    from conftest import ARCHITECTURE, build
+
+    from fca.networks.checkpoint import load_checkpoint, save_checkpoint
+
+    cluster, laptop = tmp_path / "cluster", tmp_path / "laptop"
+    (cluster / "checkpoints/model").mkdir(parents=True)
+    laptop.mkdir()
+    save_checkpoint(cluster / "checkpoints/model", "featuregate", ARCHITECTURE, build("featuregate"))
+    (cluster / "corpus.txt").write_text("text\n" * 9)
+    imported = {
+        "kind": "featuregate",
+        "source": "checkpoints/model",
+        "sites": {"family": "auto"},
+        "options": {},
+    }
+    inputs = {
+        "corpus": "text", "source": "*.txt", "field": "text", "tokenizer": "bytes", "length": 8, "calibration": 1,
+        "evaluation": 1, "split": {"training": 0.4, "calibration": 0.3, "evaluation": 0.3}, "seed": 0,
+    }  # fmt: skip
+    monkeypatch.chdir(cluster)
+    made = make("imports", imported, Store("store"), None)
+    planned = recipe("inputs", inputs, memory_of(Store("store")))
+    with pytest.raises(FcaError, match="split"):  # one document is too few, but its digest is known now
+        make("inputs", inputs, Store("store"), None)
+    assert load_checkpoint(made.path)[1]
+    shutil.copytree(cluster / "store", laptop / "store")
+    shutil.copytree(cluster / "store", laptop / "group")
+    monkeypatch.chdir(laptop)
+    for store in (Store("store"), Store("mine", "group")):
+        assert make("imports", imported, store, made.path.name).name == made.name
+        assert recipe("inputs", inputs, memory_of(store)).key == planned.key
+        for stage, arguments, absent in (
+            ("imports", imported | {"options": {"gguf_file": "x"}}, "checkpoints/model"),
+            ("inputs", inputs, r"\*.txt"),
+        ):
+            with pytest.raises(FcaError, match=f"{absent} is not on this machine"):
+                make(stage, arguments, store, None)
+        with pytest.raises(FcaError, match="'checkpoints/model' is not on this machine; what was recorded"):
+            load_checkpoint(store.path(*made.name.split("/")))
+    with pytest.raises(FcaError, match="no folder 'checkpoints/other'"):
+        make("imports", imported | {"source": "checkpoints/other"}, Store("store"), None)

@@ -206,6 +206,25 @@ def test_a_new_intervention_runs_its_replays_only(audit, clone):
     }
 
 
+def test_a_store_of_others_is_read_and_never_written(audit, clone):
+    def snapshot():
+        return {str(f): f.stat().st_mtime_ns for f in (clone / "results/store").rglob("*")}
+
+    before = snapshot()
+    overlay = clone / "team.yaml"
+    overlay.write_text(
+        "analysis: team\nstores: [results/mine, results/store]\n"
+        "interventions: [cross_input, token_shuffle, layer_shuffle, global_mean, layer_mean, token_mean]\n"
+    )
+    counted = jobs(snakemake(clone, "effects", "--configfile", "analyses/smoke.yaml", "team.yaml"))
+    assert counted == {"effects": 1, "replay_intervention": 2, "estimate_effects": 2}
+    made = {p.parent.parent.name for p in (clone / "results/mine").glob("[!.]*/[!.]*/manifest.json")}
+    assert made == {"replay", "effects"}
+    snakemake(clone, "all", "--configfile", "analyses/smoke.yaml", "team.yaml")
+    assert "results/mine, results/store" in (clone / "results/team/report.html").read_text()
+    assert snapshot() == before
+
+
 def test_stages_can_be_called_by_name(audit, clone):
     for stage in (
         "inputs",

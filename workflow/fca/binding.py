@@ -110,13 +110,34 @@ def recipe(stage: str, arguments: Mapping[str, Any], digests: Digests) -> Recipe
 
 
 def external_digest(name: str, value: str, arguments: Mapping[str, Any], digests: Digests) -> str:
-    """Digest of what lies outside the store: a corpus' files, a folder, or a name at a hub."""
+    """Digest of what lies outside the store: a corpus' files, a folder, or a name at a hub.
+
+    What is not on this machine is what it was when the store last saw it.
+    """
+    try:
+        found = external_files(name, value, arguments)
+    except FcaError:
+        if remembered := digests.remembered(value):
+            return remembered
+        raise
+    if found:
+        return digests.of_source(value, found)
+    return digests.remembered(value) or f"name {value}"
+
+
+def external_files(name: str, value: str, arguments: Mapping[str, Any]) -> list[tuple[str, Path]]:
+    """The files behind an external argument; none for a name at a hub."""
     if "corpus" in arguments and name == "source" and (found := corpus_files(arguments["corpus"], value)):
-        return digests.of_files(found)
+        return found
     if arguments.get("kind") == "python" and name == "source":
-        return digests.of_files([module_file(value)])
+        return [module_file(value)]
     path = Path(value)
-    return digests.of_files(files_below(path)) if path.exists() else f"name {value}"
+    return files_below(path) if path.exists() else []
+
+
+def memory_of(store: Store) -> Digests:
+    """What a store, and those below it, remember of files outside."""
+    return Digests(*(root / ".digests.json" for root in store.layers))
 
 
 def module_file(factory: str) -> tuple[str, Path]:
@@ -148,7 +169,7 @@ def options(stage: str, arguments: Mapping[str, Any]) -> str:
 
 def make(stage: str, arguments: Mapping[str, Any], store: Store, expected: str | None) -> Artifact:
     """Run a stage and publish its artifact, or find it there. expected: the key that was planned."""
-    digests = Digests(store.root / ".digests.json")
+    digests = memory_of(store)
     own = recipe(stage, arguments, digests)
     digests.save()
     if expected and expected != own.key:
@@ -167,6 +188,11 @@ def make(stage: str, arguments: Mapping[str, Any], store: Store, expected: str |
             values[argument.name] = store.resume_folder(own)
     if store.has(stage, own.key):
         return Artifact(store.path(stage, own.key))
+    if digests.absent:
+        raise FcaError(
+            f"{', '.join(sorted(digests.absent))} is not on this machine: the artifacts made from it are "
+            f"found in the store, but {stage}/{own.key} is not among them and cannot be made"
+        )
     function = getattr(import_module(f"fca.stages.{stage}"), stage)
     return store.publish(own, lambda folder: function(folder, **values))
 
@@ -177,5 +203,7 @@ def folder_of(store: Store, option: str, name: str | None) -> Path | None:
         return None
     stage, _, key = name.partition("/")
     if not store.has(stage, key):
-        raise FcaError(f"{option}: no artifact {name!r} in the store {store.root}; see `fca store list`")
+        raise FcaError(
+            f"{option}: no artifact {name!r} in {', '.join(map(str, store.layers))}; see `fca store list`"
+        )
     return store.path(stage, key)

@@ -21,6 +21,9 @@ from fca.errors import FcaError
 
 STORE = Path("results/store")
 StoreOption = Annotated[Path, typer.Option("--store", help="Folder of the artifacts.")]
+Stores = Annotated[
+    list[Path], typer.Option("--store", help="Folder of the artifacts; more of them are read only.")
+]
 Index = Annotated[Path, typer.Option(help="results/<analysis>/index.json")]
 
 
@@ -39,13 +42,13 @@ def stage_command(stage: str) -> Any:
     declared = declaration(stage)
     arguments = [a for a in declared.arguments if a.role != RESUME]
 
-    def run(store: Path, key: str | None, **given: Any) -> None:
+    def run(store: list[Path], key: str | None, **given: Any) -> None:
         values = {a.name: value_of(a, given[a.name]) for a in arguments}
-        print(make(stage, values, Store(store), key).path)
+        print(make(stage, values, Store(*store), key).path)
 
     planned = typer.Option(help="The key that was planned; refuse to run under another.")
     parameters = [
-        Parameter("store", Parameter.KEYWORD_ONLY, default=STORE, annotation=StoreOption),
+        Parameter("store", Parameter.KEYWORD_ONLY, default=[STORE], annotation=Stores),
         Parameter("key", Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, planned]),
         *map(parameter_of, arguments),
     ]
@@ -204,13 +207,13 @@ def store_verify(store: StoreOption = STORE) -> None:
 @store_app.command("gc")
 def store_gc(
     keep: Annotated[list[Path], typer.Argument(help="index.json of every analysis to keep")],
-    store: StoreOption = STORE,
+    store: Stores = (STORE,),  # type: ignore[assignment]
     yes: Annotated[bool, typer.Option("--yes", help="Really remove; otherwise only list.")] = False,
 ) -> None:
     """Remove artifacts that no index names, and what killed runs left behind."""
     from fca.artifacts.clean import remove, unreferenced
 
-    doomed = unreferenced(Store(store), keep)
+    doomed = unreferenced(Store(*store), keep)
     for path in doomed:
         print(f"{'removed' if yes else 'would remove'} {path}")
     if yes:

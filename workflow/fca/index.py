@@ -17,7 +17,7 @@ def index(plan: Plan) -> dict[str, Any]:
     """Readable names of all artifacts, and what the outputs need to know."""
     return {
         "analysis": plan.config["analysis"],
-        "store": str(plan.store.root),
+        "stores": [str(root) for root in plan.store.layers],
         "inputs": plan.inputs,
         "models": plan.models,
         "config": plan.config,

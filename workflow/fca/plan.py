@@ -3,15 +3,16 @@
 The plan is the only reader of the config. It is made in well under a second, without torch.
 """
 
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fca.arithmetic.lattice import names
-from fca.artifacts.external import Digests, located
+from fca.artifacts.external import located
 from fca.artifacts.store import MANIFEST, Store
-from fca.binding import options, recipe
+from fca.binding import memory_of, options, recipe
 from fca.errors import FcaError
 from fca.networks.kinds import IMPORTED, STATIC
 
@@ -40,11 +41,11 @@ class Plan:
 
     def __init__(self, config: Mapping[str, Any]):
         self.config = config
-        self.store = Store(config["store"])
+        self.store = Store(*(config.get("stores") or [config["store"]]))
         self.results = Path("results") / config["analysis"]
         self.jobs: dict[str, Job] = {}
         self.models: list[dict[str, Any]] = []  # the index: one entry per trained model
-        self._digests = Digests(self.store.root / ".digests.json")
+        self._digests = memory_of(self.store)
         self._build()
         self._digests.save()
 
@@ -217,7 +218,8 @@ class Plan:
             raise FcaError(f"no job {stage}/{key} in the analysis {self.config['analysis']!r}") from None
 
     def manifest(self, name: str) -> str:
-        return str(self.store.root / name / MANIFEST)
+        """Of an artifact by its `stage/key`: where it is, or will be made."""
+        return str(self.store.path(*name.split("/")) / MANIFEST)
 
     def targets(self, stage: str) -> list[str]:
         """Manifests of all artifacts of a stage."""
@@ -225,4 +227,5 @@ class Plan:
 
     def options(self, job: Job) -> str:
         """What to put behind `fca STAGE` to run a job alone."""
-        return f"--store {self.store.root} --key {job.key} {options(job.stage, job.arguments)}"
+        stores = " ".join(f"--store {shlex.quote(str(root))}" for root in self.store.layers)
+        return f"{stores} --key {job.key} {options(job.stage, job.arguments)}"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from fca.artifacts.store import Store
+from fca.artifacts.store import Artifact, Store
 from fca.errors import FcaError
 
 STILL_WORKING = 24 * 3600.0  # seconds; younger working folders may belong to a run
@@ -17,13 +17,12 @@ def unreferenced(store: Store, indexes: Iterable[Path]) -> list[Path]:
     """Artifacts that no index needs, directly or upstream, and abandoned working folders."""
     needed: set[str] = set()
     waiting: list[str] = []
-    artifacts = {artifact.name: artifact for artifact in store.artifacts()}
     for index in indexes:
         try:
             named = names_in(json.loads(index.read_text())["models"])
         except (OSError, ValueError, KeyError) as error:
             raise FcaError(f"{index}: cannot be read as an index ({error}); nothing was removed") from None
-        missing = [name for name in named if name not in artifacts]
+        missing = [name for name in named if not store.has(*name.split("/"))]
         if missing:
             raise FcaError(
                 f"{index}: {len(missing)} of the artifacts that it names, such as {missing[0]}, are not "
@@ -32,11 +31,12 @@ def unreferenced(store: Store, indexes: Iterable[Path]) -> list[Path]:
         waiting += named
     while waiting:
         name = waiting.pop()
-        if name not in needed and name in artifacts:
+        stage, _, key = name.partition("/")
+        if name not in needed and store.has(stage, key):
             needed.add(name)
-            waiting += names_in(artifacts[name].manifest()["recipe"]["reads"])
+            waiting += names_in(Artifact(store.path(stage, key)).manifest()["recipe"]["reads"])
     old = [p for p in store.unfinished() if time.time() - p.stat().st_mtime > STILL_WORKING]
-    return [a.path for name, a in artifacts.items() if name not in needed] + old
+    return [a.path for a in store.artifacts() if a.name not in needed] + old
 
 
 def names_in(value: Any) -> list[str]:

@@ -15,15 +15,37 @@ from fca.errors import FcaError
 
 
 class Digests:
-    """sha256 of files, kept in a small JSON file between runs."""
+    """sha256 of files, kept in a small JSON file between runs.
 
-    def __init__(self, memory: Path):
+    known: by path, with size and modification time. sources: of files and folders by the name
+    that a config has for them, so that a store that was copied to another machine, where they are
+    not, still knows what they were.
+    """
+
+    def __init__(self, memory: Path, *others: Path):
+        """others: memories of other stores, asked for sources only."""
         self.memory = memory
-        try:
-            self.known: dict[str, list] = json.loads(memory.read_text())
-        except (OSError, ValueError):
-            self.known = {}  # a lost or damaged memory costs time, never correctness
+        own = read_memory(memory)
+        self.known: dict[str, list] = own["files"]
+        self.sources: dict[str, str] = own["sources"]
+        self.others = [read_memory(other)["sources"] for other in others]
+        self.absent: set[str] = set()  # names that were remembered
         self.changed = False
+
+    def of_source(self, name: str, files: Iterable[tuple[str, Path]]) -> str:
+        """As `of_files`, remembered under a name."""
+        digest = self.of_files(files)
+        if self.sources.get(name) != digest:
+            self.sources[name] = digest
+            self.changed = True
+        return digest
+
+    def remembered(self, name: str) -> str | None:
+        """What lay at a name that leads to no file here; enough to find artifacts, not to make them."""
+        found = next((known[name] for known in (self.sources, *self.others) if name in known), None)
+        if found:
+            self.absent.add(name)
+        return found
 
     def of_file(self, path: Path) -> str:
         path = path.resolve()
@@ -50,11 +72,20 @@ class Digests:
         try:
             self.memory.parent.mkdir(parents=True, exist_ok=True)
             beside = self.memory.with_name(f".{self.memory.name}.{os.getpid()}")
-            beside.write_text(json.dumps(self.known))
+            beside.write_text(json.dumps({"files": self.known, "sources": self.sources}))
             beside.replace(self.memory)
         except OSError:
             return  # somebody else's store, mounted read-only: hash again next time
         self.changed = False
+
+
+def read_memory(memory: Path) -> dict[str, dict]:
+    """A lost or damaged memory costs time, never correctness."""
+    try:
+        found = json.loads(memory.read_text())
+        return {"files": dict(found["files"]), "sources": dict(found["sources"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {"files": {}, "sources": {}}
 
 
 def located(source: str) -> str:

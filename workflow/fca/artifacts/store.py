@@ -58,13 +58,24 @@ class Artifact:
 
 
 class Store:
-    """A folder of artifacts, shared by any number of analyses, users and runs at once."""
+    """A folder of artifacts, shared by any number of analyses, users and runs at once.
 
-    def __init__(self, root: Path | str):
+    below: stores of others, in which artifacts are looked for too; nothing is ever written there.
+    """
+
+    def __init__(self, root: Path | str, *below: Path | str):
         self.root = Path(root)
+        self.below = tuple(map(Path, below))
+
+    @property
+    def layers(self) -> tuple[Path, ...]:
+        """The own store, then the others, in the order in which they are looked through."""
+        return (self.root, *self.below)
 
     def path(self, stage: str, key: str) -> Path:
-        return self.root / stage / key
+        """Where an artifact is, in whichever layer; where it will be, if it is in none."""
+        found = (root / stage / key for root in self.layers)
+        return next((path for path in found if (path / MANIFEST).is_file()), self.root / stage / key)
 
     def has(self, stage: str, key: str) -> bool:
         return (self.path(stage, key) / MANIFEST).is_file()
@@ -95,9 +106,9 @@ class Store:
         fill gets an empty folder beside the target, which is renamed into place as the last act.
         When two runs make the same artifact at once, the first to finish is kept.
         """
-        target = self.path(recipe.stage, recipe.key)
         if self.has(recipe.stage, recipe.key):
-            return Artifact(target)
+            return Artifact(self.path(recipe.stage, recipe.key))
+        target = self.root / recipe.stage / recipe.key
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             folder = Path(tempfile.mkdtemp(prefix=f"{WORKING}{recipe.key}.", dir=target.parent))

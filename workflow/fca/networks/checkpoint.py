@@ -41,7 +41,12 @@ def load_checkpoint(
 
 
 def load_import(facts: dict, dtype: torch.dtype) -> tuple[nn.Module, list[Site]]:
-    """A model that lives outside the store. facts: kind, source, sites, options."""
+    """A model that lives outside the store. facts: kind, source, local, sites, options."""
+    if facts["local"] and not Path(facts["source"]).exists():  # never look for it at a hub instead
+        raise FcaError(
+            f"models.checkpoint: {facts['source']!r} is not on this machine; what was recorded from it "
+            "can be used, but no pass can be run"
+        )
     if facts["kind"] in TRAINED:
         model, sites = load_trained(Path(facts["source"]))
     else:

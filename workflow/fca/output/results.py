@@ -55,7 +55,7 @@ class Results:
         except (OSError, ValueError) as error:
             raise FcaError(f"{index}: cannot be read as an index ({error})") from None
         self.folder = index.parent
-        self.store = Store(self.index["store"])
+        self.store = Store(*self.index["stores"])
         self.config: dict[str, Any] = self.index["config"]
         self.models = [
             Model(

@@ -1,6 +1,6 @@
 """In: a model from outside. Out: an artifact that names it, its content and its sites.
 
-Writes import.json (kind, source, sites, options). The weights stay where they are; their content
+Writes import.json (kind, source, local, sites, options). The weights stay where they are; their content
 is part of the key, so a changed checkpoint is another model.
 """
 
@@ -18,5 +18,6 @@ def imports(into: Path, *, kind: str, source: External, sites: dict, options: di
     """
     if kind not in ("huggingface", "python") and not Path(source).is_dir():
         raise FcaError(f"models.checkpoint: no folder {source!r}")
-    facts = {"kind": kind, "source": source, "sites": sites, "options": options}
+    local = Path(source).exists()  # else a name at a hub, or a factory
+    facts = {"kind": kind, "source": source, "local": local, "sites": sites, "options": options}
     (into / "import.json").write_text(json.dumps(facts, indent=1) + "\n")
