@@ -18,6 +18,13 @@ STORE = str(PLAN.store.root)
 RESULTS = str(PLAN.results)
 
 
+# Snakemake tells numpy's and torch's libraries how many threads a job has; these ask elsewhere.
+shell.prefix(
+    "export DASK_NUM_WORKERS=$OMP_NUM_THREADS BLOSC_NTHREADS=$OMP_NUM_THREADS "
+    "ZARR_THREADING__MAX_WORKERS=$OMP_NUM_THREADS; "
+)
+
+
 wildcard_constraints:
     key="[0-9a-f]{20}",
 

@@ -1,5 +1,6 @@
 """The smoke audit through a real SLURM. Run by `make test-slurm`, as root on Debian."""
 
+import ast
 import json
 import os
 import shutil
@@ -16,7 +17,6 @@ ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 CLUSTER = Path(__file__).parent / "cluster.sh"
 PROFILE = ["--workflow-profile", "profiles/slurm", "--jobs", "2", "--latency-wait", "10"]
-SMALL = ["--default-resources", "slurm_partition=debug", "mem_mb=1500*attempt", "runtime=5*attempt"]
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +34,6 @@ def clone(folder: Path) -> Path:
         shutil.copytree(
             ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
         )
-    # a small node: what the profile asks for each rule is cut down to what it has
-    profile = folder / "profiles/slurm/config.yaml"
-    text = profile.read_text().split("set-resources:")[0]
-    text += "set-resources:\n  train_model: {mem_mb: 1500 * attempt, runtime: 5 * attempt}\n"
-    profile.write_text(text + "set-threads: {measure_execution: 2}\n")
     return folder
 
 
@@ -66,16 +61,38 @@ def manifests(folder: Path) -> set[str]:
 def audit(cluster, tmp_path_factory):
     folder = clone(tmp_path_factory.mktemp("cluster"))
     done = subprocess.run(
-        command("all", *PROFILE, *SMALL), cwd=folder, env=environment(), capture_output=True, text=True
+        command("all", *PROFILE), cwd=folder, env=environment(), capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
 
 def test_jobs_were_slurms(audit, cluster):
+    """One per artifact, but analysis jobs share one, and so do the outputs."""
     jobs = finished(cluster)
-    assert len(jobs) >= len(manifests(audit))
+    made = [name.split("/")[-2] for name in manifests(audit)]
+    grouped = [stage for stage in made if stage in ("profiles", "variance", "effects")]
+    assert len(jobs) == len(made) - len(grouped) + len(set(grouped)) + 1
     assert {job["JobState"] for job in jobs} == {"COMPLETED"}
+    assert (audit / "results/smoke/report.html").is_file()
+    assert list((audit / "results/slurm").rglob("*.log")) == []  # kept for jobs that failed
+
+
+def test_threads_are_as_many_as_a_job_was_given(cluster, tmp_path):
+    """Seen from inside a job: what torch, numpy, dask, Blosc and Zarr are told."""
+    folder = clone(tmp_path)
+    show = "import os; print({k: v for k, v in os.environ.items() if k.endswith(('THREADS', 'WORKERS'))})"
+    (folder / "show.py").write_text(show)
+    rules = folder / "rules/inputs.smk"
+    rules.write_text(rules.read_text().replace('"fca inputs', '"python show.py > told; fca inputs'))
+    done = subprocess.run(
+        command("inputs", *PROFILE, "--set-threads", "extract_inputs=2"),
+        cwd=folder, env=environment(), capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = ast.literal_eval((folder / "told").read_text())
+    for name in ("OMP_NUM_THREADS", "DASK_NUM_WORKERS", "BLOSC_NTHREADS", "ZARR_THREADING__MAX_WORKERS"):
+        assert told[name] == "2"
 
 
 def test_results_equal_a_local_run(audit, tmp_path):
@@ -104,8 +121,6 @@ def test_results_equal_a_local_run(audit, tmp_path):
 def test_a_job_over_its_limit_is_sent_again_with_more(cluster, tmp_path):
     """200 MB are too few for the first attempt; the second gets ten times as many."""
     folder = clone(tmp_path)
-    profile = folder / "profiles/slurm/config.yaml"
-    profile.write_text(profile.read_text().split("set-resources:")[0].replace("4000 * attempt", "1500"))
     before = len(finished(cluster))
     limits = ["--set-resources", "extract_inputs:mem_mb=60 if attempt == 1 else 1500"]
     done = subprocess.run(
@@ -118,9 +133,31 @@ def test_a_job_over_its_limit_is_sent_again_with_more(cluster, tmp_path):
     assert states[0] != "COMPLETED"
 
 
+def test_a_training_over_its_time_limit_goes_on_with_more_time(cluster, tmp_path):
+    """One minute is too short; the next attempt has two, and goes on from the last saved state."""
+    folder = clone(tmp_path)
+    overlay = folder / "long.yaml"
+    overlay.write_text(
+        "models: [{name: dense, kind: dense, seeds: [0]}]\nbackbone: {layers: 6, width: 96, heads: 4}\n"
+        "training: {steps: 800, batch_size: 16}\ninputs: {length: 128}\n"
+    )
+    before = len(finished(cluster))
+    limits = ["--set-resources", "train_model:runtime=attempt"]
+    done = subprocess.run(
+        [*command("models", *PROFILE, *limits), "long.yaml"],
+        cwd=folder, env=environment(), capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    jobs = [job["JobState"] for job in finished(cluster)[before:]]
+    assert "TIMEOUT" in jobs
+    assert jobs[-1] == "COMPLETED"
+    (curve,) = (folder / "results/store/models").glob("*/training.csv")
+    assert pd.read_csv(curve)["step"].tolist() == list(range(800))
+
+
 def test_a_cancelled_run_goes_on_where_it_was(cluster, tmp_path):
     folder = clone(tmp_path)
-    arguments = command("variance", *PROFILE, *SMALL)
+    arguments = command("variance", *PROFILE)
     running = subprocess.Popen(
         arguments, cwd=folder, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
