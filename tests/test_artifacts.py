@@ -274,7 +274,7 @@ def shards(tmp_path, rng):
             tokens=np.arange(66).reshape(11, 6)[start:stop], document=np.arange(start, stop),
             offset=np.zeros(stop - start, np.int64), token_axis=6,
             coordinates={"layer": np.arange(2), "channel": np.zeros(2, int), "site": np.array(["a", "b"])},
-            attributes={"batch_size": 4, "shard": shard, "shards": 3},
+            attributes={"precision": "float32", "shard": shard, "shards": 3},
         )  # fmt: skip
         writer.write(slice(0, stop - start), nll[start:stop], coefficients[start:stop])
         writer.close({"logits_sha256": [str(shard)]})
@@ -300,8 +300,8 @@ def test_shards_that_do_not_belong_together_are_refused(shards):
     for wrong in (folders[:2], folders[::-1], [*folders, folders[0]]):
         with pytest.raises(FcaError, match="not all shards of one set, in order: "):
             open_recordings(wrong)
-    zarr.open_group(folders[1] / "recording.zarr").attrs["batch_size"] = 8
-    with pytest.raises(FcaError, match="the shards of a recording differ in batch_size"):
+    zarr.open_group(folders[1] / "recording.zarr").attrs["precision"] = "bfloat16"
+    with pytest.raises(FcaError, match="the shards of a recording differ in precision"):
         open_recordings(folders)
 
 

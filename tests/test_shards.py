@@ -142,6 +142,35 @@ def test_shards_that_together_changed_a_multiset_fail_the_proof(audits, tmp_path
         effects(tmp_path, **given)
 
 
+def test_a_batch_that_memory_decides_is_named_and_replayed(audits, tmp_path, monkeypatch):
+    """Shards agree on their borders even where one has less memory than the other."""
+    import fca.networks.memory as memory
+    from fca.stages.coefficients import coefficients
+    from fca.stages.replay import replay
+
+    monkeypatch.setattr("fca.stages.coefficients.LARGEST", 8)
+    model, inputs = audits[1]["model"].path, audits[1]["inputs"].path
+    folders = [tmp_path / "0", tmp_path / "1"]
+    for shard, (folder, free) in enumerate(zip(folders, (1e12, 10), strict=True)):
+        folder.mkdir()
+        monkeypatch.setattr(memory, "free_bytes", lambda _, free=free: free)
+        monkeypatch.setattr(memory, "LARGEST", 8)
+        coefficients(
+            folder, model=model, inputs=inputs, split="evaluation", batch_size=0, precision="float32",
+            shard=shard, shards=2,
+        )  # fmt: skip
+    opened = [xr.open_zarr(folder / "recording.zarr", consolidated=False) for folder in folders]
+    assert [(one.attrs["batch_size"], one.sizes["input"]) for one in opened] == [(8, 8), (1, 3)]
+    for shard in range(2):
+        into = tmp_path / f"replay {shard}"
+        into.mkdir()
+        replay(
+            into, model=model, evaluation=folders, profiles=audits[1]["profiles"].path, intervention="correct",
+            repeats=1, seed=0, shard=shard,
+        )  # fmt: skip
+        assert json.loads((into / "proofs.json").read_text())["identity"] is True
+
+
 def test_more_shards_than_batches_are_refused(audits, tmp_path):
     from fca.stages.coefficients import coefficients
 

@@ -117,6 +117,7 @@ class Plan:
     def _audit(self, entry: Mapping, seed: int, model: str, inputs: str, dense: str | None) -> None:
         config, label = self.config, f"{entry['name']} seed {seed}"
         passes = {k: config["passes"][k] for k in ("batch_size", "precision", "device")}
+        passes["batch_size"] = 0 if passes["batch_size"] == "auto" else passes["batch_size"]
         found: dict[str, Any] = {
             "model": entry["name"],
             "kind": entry["kind"],

@@ -24,7 +24,12 @@ from fca.arithmetic.schema import VARIABLES
 from fca.errors import FcaError
 
 RECORDING = "recording.zarr"  # in an artifact of the coefficients stage
-OWN = ("logits_sha256", "processor", "shard")  # attributes that shards of one set need not share
+OWN = (
+    "batch_size",
+    "logits_sha256",
+    "processor",
+    "shard",
+)  # attributes that shards of one set need not share
 COMPRESSOR = BloscCodec(cname="zstd", clevel=3, shuffle="bitshuffle")
 
 

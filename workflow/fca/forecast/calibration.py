@@ -95,9 +95,9 @@ def stand_in(forecast: Forecast, model: str) -> tuple[str, dict[str, Any]]:
     return kind, {"vocabulary": sizes.vocabulary, "length": length, **shape}
 
 
-def reduced(kind: str, architecture: dict[str, Any], batch_size: int | str, trained: bool) -> Task:
+def reduced(kind: str, architecture: dict[str, Any], batch_size: int, trained: bool) -> Task:
     """With fewer inputs, then fewer layers, until one pass or step is a matter of a second."""
-    batch = LARGEST_BATCH if batch_size == "auto" else int(batch_size)
+    batch = batch_size or LARGEST_BATCH
 
     def flops() -> float:
         tokens = batch * architecture["length"] * (3 if trained else 1)

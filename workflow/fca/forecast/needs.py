@@ -27,7 +27,7 @@ COMPRESSED = 0.85
 # ASSUME: at least so many operations per second, for the time a job asks for on a cluster: one
 # core of an old server, one accelerator in float32.
 CORE, ACCELERATOR = 5e9, 5e12
-LARGEST_BATCH = 32  # inputs in a batch whose size the memory decides
+LARGEST_BATCH = 32  # inputs in a batch whose size the memory decides, 0 in its arguments
 SHORTEST = 10  # minutes that any job asks for
 
 
@@ -88,7 +88,7 @@ def needs(stage: str, arguments: Mapping[str, Any], model: Sizes | None, text: T
 def batch_of(arguments: Mapping[str, Any], model: Sizes, text: Text) -> int:
     """Inputs in a batch; replays take their recording's, which is handed on as `batch_size`."""
     asked = arguments["batch_size"]
-    return min(LARGEST_BATCH if asked == "auto" else asked, max(text.calibration, text.evaluation))
+    return min(asked or LARGEST_BATCH, max(text.calibration, text.evaluation))
 
 
 def share_of(arguments: Mapping[str, Any], text: Text) -> int:

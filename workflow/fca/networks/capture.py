@@ -70,4 +70,5 @@ class Capture:
             calls.clear()
         if len({part.shape[1] for part in parts}) > 1:
             raise FcaError("sites with and without a token axis cannot be audited together")
-        return torch.cat(parts, dim=-1), forms
+        # a model can be spread over several devices
+        return torch.cat([part.to(parts[0].device) for part in parts], dim=-1), forms

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from fca.errors import FcaError
 from fca.networks.choice import choose
+from fca.networks.device import place
 from fca.networks.kinds import TRAINED, module
 from fca.networks.sites import Site
 
@@ -36,8 +37,8 @@ def load_checkpoint(
         model, sites = load_import(facts, dtype)
     else:
         model, sites = load_trained(folder)
-    model.to(device=device, dtype=dtype).eval().requires_grad_(False)
-    return model, sites
+    model.to(dtype=dtype).eval().requires_grad_(False)
+    return place(model, device), sites
 
 
 def load_import(facts: dict, dtype: torch.dtype) -> tuple[nn.Module, list[Site]]:

@@ -22,9 +22,7 @@ LARGEST = 32  # inputs: more bring no speed on any device and only cost memory
 SHARE = 0.5
 
 
-def fitting(
-    model: nn.Module, sites: Sequence[Site], inputs: np.ndarray, free: float | None = None
-) -> int:
+def fitting(model: nn.Module, sites: Sequence[Site], inputs: np.ndarray, free: float | None = None) -> int:
     """The largest power of two of inputs, up to 32, whose recording pass fits into memory.
 
     inputs [input, ...]; free: bytes, by default what the device has. One and two inputs are run

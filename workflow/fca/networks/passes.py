@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from fca.errors import FcaError
 from fca.networks.capture import Capture
+from fca.networks.device import device_of
 from fca.networks.loss import measured, run
 from fca.networks.playback import Playback
 from fca.networks.sites import Form, Site
@@ -45,9 +46,9 @@ def digest(logits: Tensor) -> str:
 
 def tensor_of(inputs: np.ndarray, model: nn.Module) -> Tensor:
     """Token ids, or floating-point inputs in the model's precision, on the model's device."""
-    parameter = next(model.parameters(), torch.empty(0))
-    kind = torch.int64 if np.issubdtype(inputs.dtype, np.integer) else parameter.dtype
-    return torch.from_numpy(inputs).to(device=parameter.device, dtype=kind)
+    own = next((p.dtype for p in model.parameters()), torch.float32)
+    kind = torch.int64 if np.issubdtype(inputs.dtype, np.integer) else own
+    return torch.from_numpy(inputs).to(device=device_of(model), dtype=kind)
 
 
 def extent(inputs: Tensor) -> tuple[int, int]:

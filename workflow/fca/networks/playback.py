@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from fca.errors import ProofError
+from fca.networks.device import beside
 from fca.networks.paths import submodule
 from fca.networks.sites import Form, Site, from_channels
 from fca.networks.swap import swapped
@@ -105,7 +106,8 @@ class Playback:
                     raise ProofError(
                         f"site {site.path!r} was called more often in the replay than when recorded"
                     )
-                return site.playback(module, counted, queue.pop(0), args, kwargs)
+                value = beside(queue.pop(0), args, kwargs)  # a model can be spread over several devices
+                return site.playback(module, counted, value, args, kwargs)
 
             return played
 

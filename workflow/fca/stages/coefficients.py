@@ -15,6 +15,7 @@ from fca.artifacts.recording import RECORDING, Writer
 from fca.artifacts.store import processor
 from fca.errors import FcaError
 from fca.networks.checkpoint import load_checkpoint
+from fca.networks.memory import LARGEST, fitting
 from fca.networks.passes import batches, record
 from fca.networks.sites import coordinates
 from fca.progress import progress
@@ -35,17 +36,22 @@ def coefficients(
 ) -> None:
     """Run the unperturbed model once over a split and record coefficients and losses.
 
-    shard: which of `shards` parts of the split; each part is whole batches, so that the batches,
-    and with them every bit of the results, are the same however many shards there are.
+    batch_size: inputs per batch; 0 for as many as fit into memory, a power of two up to 32, which
+    the recording then names. shard: which of `shards` parts of the split; each part is whole
+    batches, so that the batches, and with them every bit of the results, are the same however many
+    shards there are.
+
     The recording keeps what replay must repeat to be exact: batch size, precision, threads,
     the form of every site's output, and a digest of each batch's logits.
     """
     torch.set_num_threads(threads)
     windows = np.load(inputs / f"{split}.npz")
-    mine = part(split, len(windows["tokens"]), batch_size, shard, shards)
+    # what fits is a divisor of the largest batch, so that shards agree on their borders
+    mine = part(split, len(windows["tokens"]), batch_size or LARGEST, shard, shards)
     tokens = windows["tokens"][mine]
     network, sites = load_checkpoint(model, device, precision)
     check_fit(network, tokens)
+    batch_size = batch_size or fitting(network, sites, tokens)
     writer: Writer | None = None
     logits_sha256: list[str] = []
     passes = record(network, sites, tokens, batch_size)

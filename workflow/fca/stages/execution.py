@@ -18,7 +18,9 @@ from fca.arithmetic.profiles import profile
 from fca.artifacts.parameters import Device, Read, Threads
 from fca.networks.checkpoint import load_checkpoint
 from fca.networks.cost import counted_blocks, experts_executed, flops, peak_bytes
+from fca.networks.device import device_of
 from fca.networks.loss import run
+from fca.networks.passes import tensor_of
 from fca.networks.playback import Playback
 from fca.progress import progress
 from fca.stages.frozen import Frozen
@@ -45,12 +47,12 @@ def execution(
     frozen = Frozen.open(model, evaluation, device)
     torch.set_num_threads(threads)
     network = frozen.network
-    tokens = torch.from_numpy(frozen.tokens[:batch_size].astype(np.int64)).to(device)
+    tokens = tensor_of(frozen.tokens[:batch_size], network)
     own = frozen.correct(slice(0, len(tokens)))
     constant = np.broadcast_to(profile("layer_mean", frozen.mean(profiles)), own.shape)
 
     def played(values: NDArray) -> Callable[[], Tensor]:
-        coefficients = torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32)).to(device)
+        coefficients = torch.from_numpy(np.ascontiguousarray(values, dtype=np.float32)).to(tokens.device)
 
         def go() -> Tensor:
             playback.load(coefficients)
@@ -131,7 +133,7 @@ class Mode:
 
 def wait(network: nn.Module) -> None:
     """Let an accelerator finish, so that the clock measures work and not its queue."""
-    device = next(network.parameters()).device
+    device = device_of(network)
     if device.type != "cpu":
         torch.accelerator.synchronize(device)
 
