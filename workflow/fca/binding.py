@@ -8,7 +8,7 @@ import ast
 import json
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -35,6 +35,8 @@ ROLES = {
     "External": marks.EXTERNAL,
     "Device": marks.RUNTIME,
     "Threads": marks.RUNTIME,
+    "Processes": marks.RUNTIME,
+    "Interval": marks.RUNTIME,
     "Resume": marks.RESUME,
 }
 
@@ -146,8 +148,11 @@ def options(stage: str, arguments: Mapping[str, Any]) -> str:
     return " ".join(words)
 
 
-def make(stage: str, arguments: Mapping[str, Any], store: Store, expected: str | None) -> Artifact:
-    """Run a stage and publish its artifact, or find it there. expected: the key that was planned."""
+def make(stage: str, arguments: Mapping[str, Any], store: Store, expected: str | None) -> Artifact | None:
+    """Run a stage and publish its artifact, or find it there. expected: the key that was planned.
+
+    Where several processes run a stage together, the artifact is the main one's, None the others'.
+    """
     digests = Digests(store.root / ".digests.json")
     own = recipe(stage, arguments, digests)
     digests.save()
@@ -165,10 +170,34 @@ def make(stage: str, arguments: Mapping[str, Any], store: Store, expected: str |
             values[argument.name] = folders if argument.many else folders[0]
         elif argument.role == marks.RESUME:
             values[argument.name] = store.resume_folder(own)
-    if store.has(stage, own.key):
-        return Artifact(store.path(stage, own.key))
-    function = getattr(import_module(f"fca.stages.{stage}"), stage)
-    return store.publish(own, lambda folder: function(folder, **values))
+
+    def fill(folder: Path) -> None:
+        getattr(import_module(f"fca.stages.{stage}"), stage)(folder, **values)
+
+    if values.get("processes", 1) > 1:
+        return make_together(own, fill, store, values["processes"], values.get("device", "cpu"))
+    return store.publish(own, fill)
+
+
+def make_together(
+    own: Recipe, fill: Callable[[Path], None], store: Store, processes: int, device: str
+) -> Artifact | None:
+    """Publish what several processes make: the main one writes, the others compute along.
+
+    The main process alone looks whether the artifact is there, since another run may publish it
+    between two looks, and a process that is left alone waits for the others in vain.
+    """
+    from fca.networks.processes import agreed, join
+
+    group = join(processes, device)
+    target = store.path(own.stage, own.key)
+    if not agreed(store.has(own.stage, own.key)):
+        if group.is_main_process:
+            store.publish(own, fill)
+        else:
+            fill(target)  # writes nothing
+    group.destroy_process_group()
+    return Artifact(target) if group.is_main_process else None
 
 
 def folder_of(store: Store, option: str, name: str | None) -> Path | None:

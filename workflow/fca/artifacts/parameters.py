@@ -15,4 +15,6 @@ Read = Annotated[Path, READ]
 External = Annotated[str, EXTERNAL]
 Device = Annotated[str, RUNTIME]
 Threads = Annotated[int, RUNTIME]
+Processes = Annotated[int, RUNTIME]
+Interval = Annotated[int, RUNTIME]  # steps between two saved states
 Resume = Annotated[Path, RESUME]
