@@ -54,6 +54,8 @@ def models(
     ASSUME: each process adds the auxiliary loss of its own share of the batch, as is usual for
     balanced experts (Fedus et al. 2022). Where that is not a mean over tokens (moe, early_exit),
     several processes train towards a slightly different aim than one.
+    ASSUME: rounding, which training amplifies over many steps, is no reason for another key, whether
+    it comes from the device, the threads or the processes; a model is audited as it was trained.
     """
     launcher = os.getppid()
     check_split(batch_size, processes)
