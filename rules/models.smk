@@ -7,17 +7,18 @@ rule train_model:
         f"{RESULTS}/logs/models/{{key}}.log",
     conda:
         "../envs/fca.yaml"
-    threads: config["training"]["threads"]
+    threads: cores
     resources:
         mem_mb=memory("models"),
         runtime=minutes("models"),
     params:
         options=options("models"),
         label=label("models"),
+        launcher=launcher,
     message:
         "train {params.label}"
     shell:
-        "fca models {params.options} --threads {threads} 2> >(tee {log} >&2)"
+        "{params.launcher} models {params.options} 2> >(tee {log} >&2)"
 
 
 rule import_model:

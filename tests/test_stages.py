@@ -13,7 +13,6 @@ import zarr
 from fca.artifacts.store import Store
 from fca.binding import make
 from fca.errors import FcaError, ProofError
-from fca.stages.models import draw_batch, models
 
 SIZES = {"layers": 3, "width": 16, "heads": 2}
 TRAINING = {
@@ -314,53 +313,3 @@ def test_planned_keys_are_checked(audit):
         make("variance", others | {"evaluation": [done["evaluation"].name]}, store, "123")
     with pytest.raises(FcaError, match="no artifact 'coefficients/none'"):
         make("variance", others | {"evaluation": ["coefficients/none"]}, store, None)
-
-
-class Killed(Exception):
-    pass
-
-
-def test_training_goes_on_after_a_kill_with_the_same_curve(audit, tmp_path, monkeypatch):
-    import fca.stages.models as stage
-
-    monkeypatch.setattr(stage, "SAVE_EVERY", 5)
-    inputs = audit[1]["inputs"].path
-    resume = tmp_path / "resume"
-
-    def train(into):
-        into.mkdir()
-        models(into, inputs=inputs, kind="featuregate", architecture=SIZES, seed=3, resume=resume, **TRAINING)
-        return pd.read_csv(into / "training.csv")
-
-    whole = train(tmp_path / "whole")
-    shutil.rmtree(resume)
-
-    def killed(tokens, batch_size, length, seed, step):
-        if step == 8:
-            raise Killed
-        return draw_batch(tokens, batch_size, length, seed, step)
-
-    monkeypatch.setattr(stage, "draw_batch", killed)
-    with pytest.raises(Killed):
-        train(tmp_path / "killed")
-    assert (resume / "state.pt").is_file()
-    steps = []
-
-    def counted(tokens, batch_size, length, seed, step):
-        steps.append(step)
-        return draw_batch(tokens, batch_size, length, seed, step)
-
-    monkeypatch.setattr(stage, "draw_batch", counted)
-    pd.testing.assert_frame_equal(train(tmp_path / "resumed"), whole)
-    assert steps == list(range(5, 12))
-    assert (tmp_path / "resumed" / "model.safetensors").read_bytes() == (
-        tmp_path / "whole" / "model.safetensors"
-    ).read_bytes()
-
-
-def test_a_diverging_training_stops(audit, tmp_path):
-    with pytest.raises(FcaError, match="the loss became nan"):
-        models(
-            tmp_path, inputs=audit[1]["inputs"].path, kind="dense", architecture=SIZES, seed=0, resume=tmp_path / "r",
-            **TRAINING | {"learning_rate": 1e30},
-        )  # fmt: skip

@@ -8,7 +8,7 @@ import ast
 import json
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -35,6 +35,7 @@ ROLES = {
     "External": marks.EXTERNAL,
     "Device": marks.RUNTIME,
     "Threads": marks.RUNTIME,
+    "Count": marks.RUNTIME,
     "Resume": marks.RESUME,
 }
 
@@ -167,8 +168,11 @@ def options(stage: str, arguments: Mapping[str, Any]) -> str:
     return " ".join(words)
 
 
-def make(stage: str, arguments: Mapping[str, Any], store: Store, expected: str | None) -> Artifact:
-    """Run a stage and publish its artifact, or find it there. expected: the key that was planned."""
+def make(stage: str, arguments: Mapping[str, Any], store: Store, expected: str | None) -> Artifact | None:
+    """Run a stage and publish its artifact, or find it there. expected: the key that was planned.
+
+    Where several processes run a stage together, the artifact is the main one's, None the others'.
+    """
     digests = memory_of(store)
     own = recipe(stage, arguments, digests)
     digests.save()
@@ -186,15 +190,38 @@ def make(stage: str, arguments: Mapping[str, Any], store: Store, expected: str |
             values[argument.name] = folders if argument.many else folders[0]
         elif argument.role == marks.RESUME:
             values[argument.name] = store.resume_folder(own)
-    if store.has(stage, own.key):
-        return Artifact(store.path(stage, own.key))
-    if digests.absent:
+    if digests.absent and not store.has(stage, own.key):
         raise FcaError(
             f"{', '.join(sorted(digests.absent))} is not on this machine: the artifacts made from it are "
             f"found in the store, but {stage}/{own.key} is not among them and cannot be made"
         )
-    function = getattr(import_module(f"fca.stages.{stage}"), stage)
-    return store.publish(own, lambda folder: function(folder, **values))
+
+    def fill(folder: Path) -> None:
+        getattr(import_module(f"fca.stages.{stage}"), stage)(folder, **values)
+
+    if values.get("processes", 1) > 1:
+        return make_together(own, fill, store, values["processes"], values.get("device", "cpu"))
+    return store.publish(own, fill)
+
+
+def make_together(
+    own: Recipe, fill: Callable[[Path], None], store: Store, processes: int, device: str
+) -> Artifact | None:
+    """Publish what several processes make: the main one writes, the others compute along.
+
+    The main process alone looks whether the artifact is there, since another run may publish it
+    between two looks, and a process that is left alone waits for the others in vain.
+    """
+    from fca.networks.processes import agreed, join
+
+    group = join(processes, device)
+    if not agreed(store.has(own.stage, own.key)):
+        if group.is_main_process:
+            store.publish(own, fill)
+        else:
+            fill(store.path(own.stage, own.key))  # writes nothing
+    group.destroy_process_group()
+    return Artifact(store.path(own.stage, own.key)) if group.is_main_process else None
 
 
 def folder_of(store: Store, option: str, name: str | None) -> Path | None:

@@ -6,6 +6,7 @@ Every stage is a command; its options are read from the stage function's signatu
 
 import json
 import os
+import signal
 import sys
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -44,7 +45,8 @@ def stage_command(stage: str) -> Any:
 
     def run(store: list[Path], key: str | None, **given: Any) -> None:
         values = {a.name: value_of(a, given[a.name]) for a in arguments}
-        print(make(stage, values, Store(*store), key).path)
+        if made := make(stage, values, Store(*store), key):
+            print(made.path)
 
     planned = typer.Option(help="The key that was planned; refuse to run under another.")
     parameters = [
@@ -61,7 +63,7 @@ def stage_command(stage: str) -> Any:
 
 def parameter_of(argument: Argument) -> Parameter:
     plain = argument.type.removesuffix(" | None")
-    known: dict[str, Any] = {"int": int, "float": float, "Threads": int}
+    known: dict[str, Any] = {"float": float} | dict.fromkeys(("int", "Threads", "Count"), int)
     kind: Any = list[str] if argument.many else known.get(plain, str)
     metavar = {"read": "STAGE/KEY", "external": "PATH|NAME"}.get(argument.role)
     text = {"read": "Artifact in the store.", "runtime": "How to run; not part of the key."}
@@ -223,6 +225,8 @@ def store_gc(
 
 def main() -> None:
     """Entry point: errors that a person can act on are one line, without a traceback."""
+    # what is cancelled ends as an exception does, so that no half-filled folder stays
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         app()
     except FcaError as error:

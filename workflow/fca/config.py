@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
 from fca.errors import FcaError
+from fca.networks.processes import check_split
 
 SCHEMA = Path(__file__).resolve().parents[1] / "schemas" / "config.schema.yaml"
 
@@ -20,6 +21,9 @@ def check(config: Mapping[str, Any], schema: Path) -> None:
     errors = list(validator.iter_errors(config))
     if errors:
         raise FcaError(f"config: {explain(most_telling(errors))}")
+    for entry in config["models"]:
+        training = {**config["training"], **entry.get("training", {})}
+        check_split(training["batch_size"], training["processes"])
 
 
 def most_telling(errors: list[ValidationError]) -> ValidationError:

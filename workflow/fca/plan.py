@@ -83,7 +83,6 @@ class Plan:
             return self._import(entry)
         own = {k: v for k, v in entry.items() if k not in ("name", "kind", "seeds", "backbone", "training")}
         training = {**self.config["training"], **entry.get("training", {})}
-        del training["threads"]
         return self._add(
             "models",
             f"{entry['name']} seed {seed}",

@@ -15,4 +15,5 @@ Read = Annotated[Path, READ]
 External = Annotated[str, EXTERNAL]
 Device = Annotated[str, RUNTIME]
 Threads = Annotated[int, RUNTIME]
+Count = Annotated[int, RUNTIME]  # of processes, of steps between saved states, ...
 Resume = Annotated[Path, RESUME]

@@ -114,15 +114,19 @@ def frozen_pass(arguments: Mapping[str, Any], model: Sizes, text: Text) -> float
 
 
 def models(arguments: Mapping[str, Any], model: Sizes, text: Text) -> Needs:
-    """Three times the forward pass; weights, gradients and AdamW's two moments in float32."""
-    tokens = arguments["batch_size"] / arguments.get("processes", 1) * text.length
+    """Three times the forward pass; weights, gradients and AdamW's two moments in float32, and what
+    the backward pass needs of one micro-batch, in every process.
+    """
+    processes = arguments.get("processes", 1)
+    share = math.ceil(arguments["batch_size"] / processes)
+    tokens = min(arguments.get("micro_batch_size") or share, share) * text.length
     # ASSUME: about 20 residual-wide tensors per layer are kept for the backward pass
     kept = tokens * (model.layers * (20 + model.streams) * model.width + 3 * model.vocabulary) * SINGLE
     return Needs(
         flops=3 * model.flops(text.length) * arguments["steps"] * arguments["batch_size"] * text.length,
         trained=True,
         stored=model.parameters * SINGLE,
-        memory=WITH_TORCH + 4 * model.parameters * SINGLE + kept,
+        memory=processes * (WITH_TORCH + 4 * model.parameters * SINGLE + kept),
     )
 
 

@@ -31,6 +31,8 @@ STATIC = {
     "dense": "no controller, nothing to audit",
     "rezero": "static parameters, the same for every input: nothing to audit",
 }
+#: kinds in which a parameter may take no part in a step, such as an expert without a token
+SKIPPING = ("mixture_of_depths", "early_exit", "moe")
 
 
 def module(kind: str) -> ModuleType:
