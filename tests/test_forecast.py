@@ -78,7 +78,9 @@ ARGUMENTS = {
     "batch_size": 8, "split": "evaluation", "precision": "float32", "repeats": 3, "intervention": "cross_input",
     "steps": 10, "rounds": 5, "replays": ("a",) * 9,
 }  # fmt: skip
-TEXT = Text(length=64, calibration=16, evaluation=32, training_tokens=1e6, corpus=1e6, token_bytes=2)
+TEXT = Text(
+    length=64, calibration=16, evaluation=32, training_tokens=1e6, cut_tokens=1e5, corpus=1e6, token_bytes=2
+)
 
 
 @pytest.mark.parametrize("stage", [*STAGES, "inputs"])
@@ -119,7 +121,7 @@ def test_a_recording_takes_the_memory_and_the_space_that_were_foreseen(tmp_path)
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     measured = int(done.stdout.split()[-1]) * 1024
-    text = Text(128, 48, 48, 0, 0, 2)
+    text = Text(128, 48, 48, 0, 0, 0, 2)
     arguments = {"batch_size": 16, "split": "evaluation", "precision": "float32"}
     found = needs("coefficients", arguments, TRAINED_SIZES["mudd"](architecture), text)
     assert 0.5 * found.memory < measured < SLACK * found.memory

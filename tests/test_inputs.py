@@ -1,7 +1,9 @@
 """Corpora, tokenizers and windows; splits share nothing; what is too little is refused."""
 
 import gzip
+import hashlib
 import json
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -157,3 +159,28 @@ def test_the_default_corpus_is_found_and_ordered():
     assert len(names) > 400
     assert names == sorted(names)
     assert not any(name.startswith(("test/", "site-packages/")) for name in names)
+
+
+def test_one_document_is_held_at_a_time(tmp_path):
+    """A corpus of 20 MB is gone through in a fraction of that; the training part is on the disk."""
+    rng = np.random.default_rng(0)
+    for i in range(100):
+        (tmp_path / f"{i:03}.txt").write_bytes(rng.integers(97, 123, 200_000, dtype=np.uint8).tobytes())
+    into = tmp_path / "into"
+    into.mkdir()
+    arguments = ARGUMENTS | {"source": str(tmp_path / "*.txt"), "length": 1000}
+    arguments |= {"split": {"training": 0.94, "calibration": 0.03, "evaluation": 0.03}}
+    tracemalloc.start()
+    inputs(into, **arguments)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 12e6  # 6 documents that inputs are cut from, as int32, and one of text
+    training = np.load(into / "training.npy", mmap_mode="r")
+    assert training.shape == (94 * 200_001,)
+    table = pd.read_csv(into / "documents.csv")
+    first = table[table.split == "training"].iloc[0]
+    text = (tmp_path / first["name"]).read_bytes()
+    assert training[:200_000].astype(np.uint8).tobytes() == text
+    assert training[200_000] == 0
+    assert first["sha256"] == hashlib.sha256(text).hexdigest()
+    assert not (into / "training.raw").exists()

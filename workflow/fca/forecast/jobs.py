@@ -46,12 +46,13 @@ class Forecast:
         except (FcaError, OSError):
             corpus = 0
         per_token = 1 if config["tokenizer"] == "bytes" else BYTES_PER_TOKEN
-        tokens = corpus * config["split"]["training"] / per_token
+        tokens, share = corpus / per_token, config["split"]
         return Text(
             length=config["length"],
             calibration=config["calibration"],
             evaluation=config["evaluation"],
-            training_tokens=self.facts.get("training_tokens", tokens),
+            training_tokens=self.facts.get("training_tokens", tokens * share["training"]),
+            cut_tokens=tokens * (share["calibration"] + share["evaluation"]),
             corpus=corpus,
             token_bytes=2 if self.vocabulary <= 65536 else 4,
         )

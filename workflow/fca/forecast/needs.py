@@ -21,6 +21,8 @@ NESTED = 250 * MB
 SLACK = 1.3
 # Bytes of a number: coefficients and losses are float32 everywhere.
 SINGLE = 4
+# ASSUME: a document has 2,000 bytes or more, and what is kept of it takes 200.
+DIGESTS = 0.1
 # Of a recording, after lossless compression; noise in the last digits of a float32 does not compress.
 COMPRESSED = 0.85
 
@@ -33,12 +35,15 @@ SHORTEST = 10  # minutes that any job asks for
 
 @dataclass(frozen=True)
 class Text:
-    """Sizes of the inputs. calibration, evaluation: numbers of inputs; corpus: bytes of text."""
+    """Sizes of the inputs. calibration, evaluation: numbers of inputs; corpus: bytes of text;
+    cut_tokens: in the documents that inputs are cut from.
+    """
 
     length: int
     calibration: int
     evaluation: int
     training_tokens: float
+    cut_tokens: float
     corpus: float
     token_bytes: int
 
@@ -79,8 +84,8 @@ OUTPUT = Needs(memory=2 * WITHOUT_TORCH)
 def needs(stage: str, arguments: Mapping[str, Any], model: Sizes | None, text: Text) -> Needs:
     """What a job of a stage takes. model: None for the inputs stage and an analysis' outputs."""
     if stage == "inputs" or model is None:
-        # all documents are held to find duplicates, then their tokens
-        held = 2 * text.corpus + 2 * SINGLE * text.training_tokens
+        # digests of all documents, to find duplicates; tokens of those that inputs are cut from
+        held = DIGESTS * text.corpus + SINGLE * text.cut_tokens
         return Needs(stored=text.training_tokens * text.token_bytes, memory=WITHOUT_TORCH + held)
     return STAGES[stage](arguments, model, text)
 
