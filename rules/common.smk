@@ -67,9 +67,7 @@ def minutes(stage):
     """The time limit that a job asks for; more on every retry."""
 
     def runtime(wildcards, attempt, threads):
-        return FORECAST.needs_of(stage, wildcards).minutes(
-            threads, FORECAST.device(stage), attempt
-        )
+        return FORECAST.minutes(stage, wildcards, threads, attempt)
 
     return runtime
 

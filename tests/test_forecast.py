@@ -15,7 +15,7 @@ from fca.binding import STAGES as BINDABLE
 from fca.config import load
 from fca.errors import FcaError
 from fca.forecast.jobs import Forecast
-from fca.forecast.needs import SLACK, STAGES, Text, needs
+from fca.forecast.needs import SLACK, STAGES, Needs, Text, needs
 from fca.forecast.page import print_forecast
 from fca.forecast.schedule import makespan
 from fca.forecast.sizes import TRAINED_SIZES, imported
@@ -87,8 +87,18 @@ TEXT = Text(
 def test_every_stage_asks_for_more_when_it_is_sent_again(stage):
     found = needs(stage, ARGUMENTS, None if stage == "inputs" else TRAINED_SIZES["mudd"](SHAPE), TEXT)
     assert found.mem_mb(2) == 2 * found.mem_mb(1) >= 800
-    assert found.minutes(1, "cpu", 3) == 3 * found.minutes(1, "cpu") >= 30
+    assert found.minutes(1, "cpu", "float32", 3) == 3 * found.minutes(1, "cpu", "float32") >= 30
     assert set(STAGES) | {"inputs"} == set(BINDABLE)
+
+
+def test_time_limits_follow_the_device():
+    """`auto` may find an accelerator or not; what would take days without one counts on it."""
+    small, large = Needs(flops=1e13), Needs(flops=1e18, processes=4)
+    assert small.minutes(2, "auto", "float32") == small.minutes(2, "cpu", "float32") == 10 + 34
+    assert small.minutes(2, "cuda", "float32") == 10 + 1
+    assert large.minutes(8, "cpu", "bfloat16") > 800_000
+    assert large.minutes(8, "auto", "bfloat16") == large.minutes(1, "cuda", "bfloat16") == 10 + 84
+    assert large.minutes(8, "auto", "float32") == 10 + 834
 
 
 def test_a_replay_runs_once_per_draw_and_compared_inputs_twice_more():

@@ -13,7 +13,7 @@ _PUBLIC = {
     ),
     "fca.networks.checkpoint": ("load_checkpoint",),
     "fca.networks.sites": ("Output", "Site", "Slice", "find_sites"),
-    "fca.artifacts.recording": ("open_recording",),
+    "fca.artifacts.recording": ("open_recording", "open_recordings"),
     "fca.errors": ("FcaError", "ProofError", "Undefined"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}

@@ -98,11 +98,12 @@ class Forecast:
         """What a rule's job needs; tables, figures and the report are jobs of the stage `output`."""
         return OUTPUT if stage == "output" else self.needs(self.plan.job(stage, wildcards.key))
 
-    def device(self, stage: str) -> str:
-        """Where a stage's jobs run; `auto` counts as the cpu, since nothing better is certain."""
-        section = {"models": "training"}.get(stage, "passes")
-        device = self.plan.config[section]["device"]
-        return "cpu" if device == "auto" else device
+    def minutes(self, stage: str, wildcards: Any, threads: int, attempt: int) -> int:
+        """The time limit of a rule's job."""
+        job = None if stage == "output" else self.plan.job(stage, wildcards.key)
+        own = self.arguments(job) if job else {}
+        device, precision = own.get("device", "cpu"), own.get("precision", "float32")
+        return self.needs_of(stage, wildcards).minutes(threads, device, precision, attempt)
 
     def there(self, job: Job) -> bool:
         return Path(self.plan.manifest(job.name)).is_file()

@@ -27,8 +27,10 @@ DIGESTS = 0.1
 COMPRESSED = 0.85
 
 # ASSUME: at least so many operations per second, for the time a job asks for on a cluster: one
-# core of an old server, one accelerator in float32.
-CORE, ACCELERATOR = 5e9, 5e12
+# core of an old server; one accelerator of the last years, at a part of its peak.
+CORE = 5e9
+ACCELERATOR = {"float32": 1e13, "bfloat16": 1e14}
+LONGEST = 24 * 60  # minutes: what takes longer on CPUs is meant for the accelerator that `auto` may find
 LARGEST_BATCH = 32  # inputs in a batch whose size the memory decides, 0 in its arguments
 SHORTEST = 10  # minutes that any job asks for
 
@@ -55,13 +57,15 @@ class Text:
 class Needs:
     """What one job takes.
 
-    flops: floating-point operations of its matrix products, of which `trained` are in optimiser
-    steps. stored: bytes that it publishes. memory: bytes of its process at most, on the device and
-    off it together. analysed: values that analysis without a network goes through.
+    flops: floating-point operations of its matrix products; trained: they are optimiser steps;
+    processes: that share them. stored: bytes that it publishes. memory: bytes of all its processes
+    at most, on the device and off it together. analysed: values that analysis without a network
+    goes through.
     """
 
     flops: float = 0.0
     trained: bool = False
+    processes: int = 1
     stored: float = 0.0
     memory: float = WITHOUT_TORCH
     analysed: float = 0.0
@@ -70,11 +74,15 @@ class Needs:
         """What a cluster is asked for; a retry asks for more."""
         return math.ceil((self.memory * SLACK + NESTED) / MB / 100) * 100 * attempt
 
-    def minutes(self, threads: int, device: str, attempt: int = 1) -> int:
+    def minutes(self, threads: int, device: str, precision: str, attempt: int = 1) -> int:
         """The time limit a cluster is asked for: twice what a slow machine would take."""
-        rate = CORE * threads if device == "cpu" else ACCELERATOR
-        seconds = self.flops / rate + self.analysed / 1e6
-        return (SHORTEST + math.ceil(2 * seconds / 60)) * attempt
+
+        def limit(rate: float) -> int:
+            return SHORTEST + math.ceil(2 * (self.flops / rate + self.analysed / 1e6) / 60)
+
+        on_cores, accelerated = limit(CORE * threads), limit(ACCELERATOR[precision] * self.processes)
+        slow = device == "cpu" or (device == "auto" and on_cores <= LONGEST)
+        return (on_cores if slow else accelerated) * attempt
 
 
 #: of tables, figures and report: they read small tables, and matplotlib is the largest part
@@ -130,6 +138,7 @@ def models(arguments: Mapping[str, Any], model: Sizes, text: Text) -> Needs:
     return Needs(
         flops=3 * model.flops(text.length) * arguments["steps"] * arguments["batch_size"] * text.length,
         trained=True,
+        processes=processes,
         stored=model.parameters * SINGLE,
         memory=processes * (WITH_TORCH + 4 * model.parameters * SINGLE + kept),
     )
