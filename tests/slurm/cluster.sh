@@ -2,6 +2,7 @@
 # A real SLURM cluster of one node on loopback, for tests on Debian as root.
 #   cluster.sh start STATE    install what is missing, start, wait until the node is idle
 #   cluster.sh stop STATE     stop it and remove its configuration
+#   cluster.sh try STATE      start and stop it: whether this machine can run one
 # No accounting: $STATE/jobcomp.txt gets a line per finished job.
 set -euo pipefail
 
@@ -63,10 +64,23 @@ CONF
 
 stop() {
     for daemon in slurmd slurmctld; do
-        [ -f "$state/$daemon.pid" ] && kill "$(cat "$state/$daemon.pid")" || true
+        [ -f "$state/$daemon.pid" ] || continue
+        local pid
+        pid=$(cat "$state/$daemon.pid")
+        kill "$pid" || continue
+        # its port is free for the next cluster once it has ended
+        for _ in $(seq 100); do
+            [ -d "/proc/$pid" ] && ! grep -q "^State:.*Z" "/proc/$pid/status" || break
+            sleep 0.2
+        done
     done
     # with clients installed and a configuration but no controller, every question waits 10 s
     rm -f /etc/slurm/slurm.conf
+}
+
+try() {
+    trap stop EXIT
+    start
 }
 
 "$action"
