@@ -1,5 +1,7 @@
 """Tiny random models and coefficient arrays; nothing here needs a network or more than a second."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,14 @@ from torch import nn
 from fca.networks import dense, featuregate, mudd
 
 ARCHITECTURE = {"vocabulary": 50, "length": 16, "layers": 3, "width": 16, "heads": 2}
+
+
+def write_corpus(folder: Path) -> None:
+    """Forty short documents of random words."""
+    rng = np.random.default_rng(0)
+    words = ["".join(chr(97 + c) for c in rng.integers(0, 26, 4)) for _ in range(30)]
+    for i in range(40):
+        (folder / f"{i}.txt").write_text(" ".join(rng.choice(words, 60)))
 
 
 def build(kind: str, architecture: dict = ARCHITECTURE) -> nn.Module:

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from conftest import write_corpus
 from test_stages import INTERVENTIONS, SIZES, TRAINING
 
 from fca.artifacts.store import Store
@@ -20,10 +21,7 @@ MAPPED = ("cross_input", "layer_only_mean")  # random; undefined for one channel
 def audits(tmp_path_factory):
     """One audit of one model with 1, 2 and 3 shards: shards -> name -> artifact."""
     root = tmp_path_factory.mktemp("shards")
-    rng = np.random.default_rng(0)
-    words = ["".join(chr(97 + c) for c in rng.integers(0, 26, 4)) for _ in range(30)]
-    for i in range(40):
-        (root / f"{i}.txt").write_text(" ".join(rng.choice(words, 60)))
+    write_corpus(root)
     store = Store(root / "store")
     found = {}
     for shards in (1, 2, 3):

@@ -9,6 +9,7 @@ import pytest
 import torch
 import xarray as xr
 import zarr
+from conftest import write_corpus
 
 from fca.artifacts.store import Store
 from fca.binding import make
@@ -39,10 +40,7 @@ INTERVENTIONS = (
 def audit(tmp_path_factory):
     """A whole audit of one featuregate and one dense model, by stage."""
     root = tmp_path_factory.mktemp("audit")
-    rng = np.random.default_rng(0)
-    words = ["".join(chr(97 + c) for c in rng.integers(0, 26, 4)) for _ in range(30)]
-    for i in range(40):
-        (root / f"{i}.txt").write_text(" ".join(rng.choice(words, 60)))
+    write_corpus(root)
     store = Store(root / "store")
     done = {}
 

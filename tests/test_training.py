@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from conftest import write_corpus
 from safetensors.numpy import load_file
 
 import fca.stages.models as stage
@@ -40,10 +41,7 @@ TRAINING = {
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("corpus")
-    rng = np.random.default_rng(0)
-    words = ["".join(chr(97 + c) for c in rng.integers(0, 26, 4)) for _ in range(30)]
-    for i in range(40):
-        (folder / f"{i}.txt").write_text(" ".join(rng.choice(words, 60)))
+    write_corpus(folder)
     return folder
 
 
