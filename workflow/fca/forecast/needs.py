@@ -116,14 +116,17 @@ def weights(model: Sizes, precision: str) -> float:
 
 def frozen_pass(arguments: Mapping[str, Any], model: Sizes, text: Text) -> float:
     """Bytes of a model and one batch in a pass: weights, the residual's copies, logits with the
-    float32 ones their losses need, coefficients as the device's, the store's and a donor's copy.
+    float32 ones their losses need, coefficients as the device's, the store's and a donor's copy. Or
+    of loading it, where the file holds another precision and both are there for a moment.
     """
     tokens = batch_of(arguments, model, text) * text.length
     residual = tokens * model.width * model.streams * SINGLE
     logits = tokens * model.vocabulary * 2 * SINGLE
     emitted = tokens * model.coefficients * 3 * SINGLE
     held = weights(model, arguments.get("precision", "float32"))
-    return WITH_TORCH + held + residual + logits + emitted
+    file = model.file or weights(model, "float32")
+    converted = file if abs(file - held) > 0.2 * held else 0
+    return WITH_TORCH + held + max(converted, residual + logits + emitted)
 
 
 def models(arguments: Mapping[str, Any], model: Sizes, text: Text) -> Needs:

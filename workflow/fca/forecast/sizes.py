@@ -21,7 +21,8 @@ class Sizes:
 
     parameters: all of them. multiplied: weights that one token meets in matrix products, two
     operations each. coefficients: that its controllers emit per token. streams: residual-wide
-    tensors that are alive at once in a pass. assumed: what was not known, for a person to read.
+    tensors that are alive at once in a pass. file: bytes of the weights on the disk, 0 for float32.
+    assumed: what was not known, for a person to read.
     """
 
     parameters: float
@@ -31,6 +32,7 @@ class Sizes:
     vocabulary: int
     coefficients: int = 0
     streams: float = 8
+    file: float = 0
     assumed: str = ""
 
     def flops(self, length: int) -> float:
@@ -143,14 +145,14 @@ UNKNOWN = Sizes(135e6, 135e6, 30, 576, 50_000, 30 * 1536)
 def imported(kind: str, source: str, sites: Mapping[str, Any]) -> Sizes:
     """Sizes of a model that exists, from its config.json and the size of its weights."""
     folder = Path(source)
+    held = weights_bytes(folder)
     try:
         config = json.loads((folder / "config.json").read_text())
     except (OSError, ValueError):
-        return from_weights(folder)
-    if kind == "mudd":
-        return mudd(config)
-    if config.get("kind") in TRAINED_SIZES:
-        return TRAINED_SIZES[config["kind"]](config)
+        return from_weights(held)
+    own = "mudd" if kind == "mudd" else config.get("kind")
+    if own in TRAINED_SIZES:
+        return replace(TRAINED_SIZES[own](config), file=held)
     config = config.get("text_config", config)
 
     def setting(*names: str, default: int) -> int:
@@ -161,7 +163,6 @@ def imported(kind: str, source: str, sites: Mapping[str, Any]) -> Sizes:
     vocabulary = setting("vocab_size", default=UNKNOWN.vocabulary)
     inner = setting("intermediate_size", "n_inner", "d_ff", default=4 * width)
     experts = setting("num_experts", "num_local_experts", "n_routed_experts", default=0)
-    held = weights_bytes(folder)
     bits = BITS.get(str(config.get("torch_dtype") or config.get("dtype")), 16)
     parameters = held * 8 / bits if held else float(layers * (4 * width**2 + 3 * width * inner))
     # ASSUME: with a router, what it emits is audited; else one coefficient per hidden channel
@@ -174,17 +175,17 @@ def imported(kind: str, source: str, sites: Mapping[str, Any]) -> Sizes:
         width,
         vocabulary,
         layers * channels,
+        file=held,
         assumed="coefficients per token" if not sites.get("positions") else "",
     )
 
 
-def from_weights(folder: Path) -> Sizes:
-    """Without a config.json: the size of the weights alone, or nothing at all."""
-    held = weights_bytes(folder)
+def from_weights(held: int) -> Sizes:
+    """Without a config.json: the bytes of the weights alone, or nothing at all."""
     if not held:
         return replace(UNKNOWN, assumed="all sizes")
     # ASSUME: half a byte each where only a GGUF file is there, which is mostly quantised to 4 bits
-    return replace(UNKNOWN, parameters=held * 2, multiplied=held * 2, assumed="all but parameters")
+    return replace(UNKNOWN, parameters=held * 2, multiplied=held * 2, file=held, assumed="all but parameters")
 
 
 def weights_bytes(folder: Path) -> int:
