@@ -38,6 +38,7 @@ DefMemPerCPU=500
 ReturnToService=2
 MinJobAge=300
 KillWait=2
+GresTypes=gpu
 StateSaveLocation=$state/state
 SlurmdSpoolDir=$state/spool
 SlurmctldPidFile=$state/slurmctld.pid
@@ -47,9 +48,10 @@ SlurmdLogFile=$state/slurmd.log
 AccountingStorageType=accounting_storage/none
 JobCompType=jobcomp/filetxt
 JobCompLoc=$state/jobcomp.txt
-NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) RealMemory=$memory State=UNKNOWN
+NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) RealMemory=$memory Gres=gpu:1 State=UNKNOWN
 PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 CONF
+    echo "Name=gpu File=/dev/null" >/etc/slurm/gres.conf # a stand-in that can be given to jobs
     install -d -o munge -g munge -m 0755 /run/munge
     [ -f /run/munge/munged.pid ] && kill -0 "$(cat /run/munge/munged.pid)" 2>/dev/null || runuser -u munge -- /usr/sbin/munged
     (cd / && /usr/sbin/slurmctld && /usr/sbin/slurmd)
@@ -75,7 +77,7 @@ stop() {
         done
     done
     # with clients installed and a configuration but no controller, every question waits 10 s
-    rm -f /etc/slurm/slurm.conf
+    rm -f /etc/slurm/slurm.conf /etc/slurm/gres.conf
 }
 
 try() {

@@ -78,13 +78,14 @@ def test_jobs_were_slurms(audit, cluster):
     assert list((audit / "results/slurm").rglob("*.log")) == []  # kept for jobs that failed
 
 
-def test_threads_are_as_many_as_a_job_was_given(cluster, tmp_path):
-    """Seen from inside a job: what torch, numpy, dask, Blosc and Zarr are told."""
+def test_a_job_gets_the_threads_and_the_gpu_it_asked_for(cluster, tmp_path):
+    """Seen from inside a job: what torch, numpy, dask, Blosc and Zarr are told, and CUDA."""
     folder = clone(tmp_path)
-    show = "import os; print({k: v for k, v in os.environ.items() if k.endswith(('THREADS', 'WORKERS'))})"
-    (folder / "show.py").write_text(show)
+    (folder / "show.py").write_text("import os; print(dict(os.environ))")
     rules = folder / "rules/inputs.smk"
     rules.write_text(rules.read_text().replace('"fca inputs', '"python show.py > told; fca inputs'))
+    profile = folder / "profiles/slurm/config.yaml"
+    profile.write_text(profile.read_text() + 'set-resources:\n  extract_inputs: {gres: "gpu:1"}\n')
     done = subprocess.run(
         command("inputs", *PROFILE, "--set-threads", "extract_inputs=2"),
         cwd=folder, env=environment(), capture_output=True, text=True,
@@ -93,6 +94,7 @@ def test_threads_are_as_many_as_a_job_was_given(cluster, tmp_path):
     told = ast.literal_eval((folder / "told").read_text())
     for name in ("OMP_NUM_THREADS", "DASK_NUM_WORKERS", "BLOSC_NTHREADS", "ZARR_THREADING__MAX_WORKERS"):
         assert told[name] == "2"
+    assert told["CUDA_VISIBLE_DEVICES"] == "0"
 
 
 def test_results_equal_a_local_run(audit, tmp_path):
