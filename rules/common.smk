@@ -13,6 +13,9 @@ try:
 except FcaError as error:
     raise WorkflowError(str(error)) from None
 
+for line in PLAN.absent:
+    logger.warning(line)
+
 FORECAST = Forecast(PLAN)
 STORE = str(PLAN.store.root)
 RESULTS = str(PLAN.results)

@@ -114,6 +114,22 @@ def test_file_digests_are_remembered_and_noticed(tmp_path):
     assert Digests(memory).of_files(files_below(file)) == first
 
 
+def test_what_others_learn_meanwhile_is_kept(tmp_path):
+    for name in "ab":
+        (tmp_path / name).write_text(name)
+    one, two = Digests(tmp_path / "memory"), Digests(tmp_path / "memory")
+    digest = one.of_source("a", files_below(tmp_path / "a"))
+    two.of_source("b", files_below(tmp_path / "b"))
+    one.save()
+    two.save()
+    known = Digests(tmp_path / "memory")
+    assert known.remembered("a") == digest
+    assert known.remembered("b")
+    assert known.absent == {"a", "b"}
+    assert len(known.known) == 2
+    assert known.remembered("c") is None
+
+
 # -------------------------------------------------------------------- store
 
 

@@ -127,6 +127,17 @@ def test_a_missing_shard_is_named(audits, tmp_path):
         effects(tmp_path, **arguments(audits[3], leave_out=["replay token_shuffle 1"]))
 
 
+def test_a_shard_without_its_multisets_is_noticed(audits, tmp_path):
+    from fca.stages.effects import effects
+
+    folder = shutil.copytree(audits[3]["replay cross_input 1"].path, tmp_path / "copy")
+    (folder / "multisets.npz").unlink()
+    given = arguments(audits[3], leave_out=["replay cross_input 1"])
+    given["replays"] = (*given["replays"], folder)
+    with pytest.raises(FcaError, match="cross_input: multisets.npz is missing in one of 3 shards"):
+        effects(tmp_path, **given)
+
+
 def test_shards_that_together_changed_a_multiset_fail_the_proof(audits, tmp_path):
     from fca.stages.effects import effects
 

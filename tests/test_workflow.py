@@ -289,6 +289,21 @@ def test_mistakes_stop_before_anything_runs(clone):
     assert "no file matches 'nowhere/*.txt'" in output
 
 
+def test_what_is_not_on_this_machine_is_said(clone, tmp_path):
+    """A corpus that a store remembers but that is gone: a line says so before anything runs."""
+    corpus = clone / "gone.txt"
+    corpus.write_text("text\n" * 2000)
+    overlay = clone / "gone.yaml"
+    overlay.write_text(
+        "analysis: gone\nstore: results/gone-store\ninputs: {corpus: lines, source: gone.txt}\n"
+    )
+    files = ("--configfile", "analyses/smoke.yaml", "gone.yaml")
+    assert "not on this machine" not in snakemake(clone, "inputs", "-n", *files)
+    corpus.unlink()
+    said = "gone.txt is not on this machine: artifacts made from it before are used, none can be made"
+    assert said in snakemake(clone, "inputs", "-n", *files)
+
+
 def test_too_little_text_is_one_message_and_leaves_nothing(clone):
     before = set((clone / "results").rglob("manifest.json"))
     (clone / "large.yaml").write_text("inputs: {evaluation: 100000000}\n")

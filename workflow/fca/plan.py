@@ -48,6 +48,11 @@ class Plan:
         self._digests = memory_of(self.store)
         self._build()
         self._digests.save()
+        #: for a person: what is not on this machine, so that only what was made from it is there
+        self.absent = [
+            f"{name} is not on this machine: artifacts made from it before are used, none can be made"
+            for name in sorted(self._digests.absent)
+        ]
 
     def _add(self, stage: str, label: str, **arguments: Any) -> str:
         found = recipe(stage, arguments, self._digests)

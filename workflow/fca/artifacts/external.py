@@ -66,9 +66,13 @@ class Digests:
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
     def save(self) -> None:
-        """Keep what was learnt; written beside and renamed, so that readers never see half."""
+        """Keep what was learnt, beside what others learnt meanwhile; written beside and renamed, so
+        that readers never see half.
+        """
         if not self.changed:
             return
+        now = read_memory(self.memory)
+        self.known, self.sources = {**now["files"], **self.known}, {**now["sources"], **self.sources}
         try:
             self.memory.parent.mkdir(parents=True, exist_ok=True)
             beside = self.memory.with_name(f".{self.memory.name}.{os.getpid()}")

@@ -63,10 +63,17 @@ def calibrate(forecast: Forecast, jobs: list[Job], cores: int) -> Calibration:
         for (model, trained), job in wanted.items():
             own = forecast.arguments(job)
             kind, architecture = stand_in(forecast, model)
-            threads = config["training" if trained else "passes"]["threads"]
+            threads = own["threads"] if trained else config["passes"]["threads"]
             task = reduced(kind, architecture, own["batch_size"], trained)
             if task not in known:
-                arguments = (kind, dict(task.architecture), task.batch_size, trained, "cpu", threads)
+                arguments = (
+                    kind,
+                    dict(task.architecture),
+                    task.batch_size,
+                    trained,
+                    own.get("device", "cpu"),
+                    threads,
+                )
                 runs = [pool.submit(seconds, *arguments) for _ in range(at_once)]
                 known[task] = mean(run.result() for run in runs) / task.flops
             per_flop[model, trained] = known[task]

@@ -54,20 +54,22 @@ def line(forecast: Forecast, jobs: Sequence[Job], calibration: Calibration | Non
 
 def time_of(forecast: Forecast, todo: Sequence[Job], calibration: Calibration, cores: int) -> float:
     """Seconds of a run with so many cores, the engine and the outputs included."""
-    config = forecast.plan.config
-    threads = {"models": config["training"]["threads"], "execution": cores}
-    passes = ("coefficients", "replay", "layers")
-    used = {
-        job.name: config["passes"]["threads"] if job.stage in passes else threads.get(job.stage, 1)
-        for job in todo
-    }
+    used = {job.name: threads_of(forecast, job, cores) for job in todo}
     seconds = {job.name: calibration.seconds(forecast, job) + ENGINE_JOB for job in todo}
     return ENGINE_START + makespan(todo, seconds, used, cores) + OUTPUTS * calibration.start_analysis
 
 
+def threads_of(forecast: Forecast, job: Job, cores: int) -> int:
+    """Cores that a job's rule takes in a local run."""
+    if job.stage == "models":
+        return job.arguments["threads"] * job.arguments["processes"]
+    passes = forecast.plan.config["passes"]["threads"]
+    return {"coefficients": passes, "replay": passes, "layers": passes, "execution": cores}.get(job.stage, 1)
+
+
 def remarks(forecast: Forecast, todo: Sequence[Job], memory: float | None, gpu: str | None) -> list[str]:
     """What was assumed, and what does not fit."""
-    found = []
+    found = list(forecast.plan.absent)
     for name in dict.fromkeys(filter(None, map(forecast.model_of, todo))):
         if assumed := forecast.model(name).assumed:
             label = forecast.plan.jobs[name].label

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from fca.networks.device import best
 from fca.networks.kinds import module
 from fca.networks.loss import run, token_nll
 from fca.networks.passes import record
@@ -23,8 +24,10 @@ def seconds(
 ) -> float:
     """Median seconds of one recording pass over one batch, or of one optimiser step.
 
+    device: as in a config, `auto` is the accelerator that torch finds.
     The weights are random; time does not depend on their values.
     """
+    device = best() if device == "auto" else device
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     model = module(kind).build(dict(architecture)).to(device)

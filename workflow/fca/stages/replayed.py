@@ -49,6 +49,8 @@ def joined_proofs(shards: Sequence[Path]) -> dict:
     if "identity" in joined and joined["identity"] is not None:
         joined["identity"] = all(proofs["identity"] for proofs in found)
     files = [shard / MULTISETS for shard in shards if (shard / MULTISETS).is_file()]
+    if len(files) not in (0, len(shards)):  # all of a reassignment's shards have one, none of others'
+        raise FcaError(f"{joined['intervention']}: {MULTISETS} is missing in one of {len(shards)} shards")
     if files:
         for draw in range(len(np.load(files[0])["found"])):
             held = [np.load(file) for file in files]
