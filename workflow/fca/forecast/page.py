@@ -19,22 +19,23 @@ def print_forecast(plan: Plan, cores: int, gpu: str | None, measure: bool) -> No
     """Jobs to do and there already, operations, bytes, memory and time, by stage and in all."""
     forecast = Forecast(plan)
     device = accelerator(gpu) if gpu else None
-    todo = [job for job in plan.jobs.values() if not forecast.there(job)]
-    calibration = calibrate(forecast, todo, cores) if measure and todo else None
+    pending = [job for job in plan.jobs.values() if not forecast.there(job)]
+    calibration = calibrate(forecast, pending, cores) if measure and pending else None
     print(f"analysis {plan.config['analysis']}, store {plan.store.root}")
     print(f"{'stage':<13} {'to do':>5} {'there':>5} {'TFLOP':>10} {'stored':>9} {'memory':>9} {'alone':>9}")
-    for stage in dict.fromkeys(job.stage for job in plan.jobs.values()):
-        jobs = [job for job in todo if job.stage == stage]
-        there = sum(job.stage == stage for job in plan.jobs.values()) - len(jobs)
+    stages = dict.fromkeys(job.stage for job in plan.jobs.values())
+    for stage in (*stages, "all"):
+        planned = [job for job in plan.jobs.values() if stage in (job.stage, "all")]
+        jobs = [job for job in pending if stage in (job.stage, "all")]
+        there = len(planned) - len(jobs)
         print(f"{stage:<13} {len(jobs):>5} {there:>5} {line(forecast, jobs, calibration)}")
-    print(f"{'all':<13} {len(todo):>5} {len(plan.jobs) - len(todo):>5} {line(forecast, todo, calibration)}")
     if calibration:
-        whole = time_of(forecast, todo, calibration, cores)
+        whole = time_of(forecast, pending, calibration, cores)
         print(f"about {duration(whole)} with {cores} cores of this machine, from a short calibration")
     if device:
-        hours = sum(device.hours(forecast.needs(job).flops, precision(forecast, job)) for job in todo)
+        hours = sum(device.hours(forecast.needs(job).flops, precision(forecast, job)) for job in pending)
         print(f"about {hours:.3g} GPU-hours on {gpu}, at 40 % of its peak")
-    for text in remarks(forecast, todo, device.memory if device else None, gpu):
+    for text in remarks(forecast, pending, device.memory if device else None, gpu):
         print(text)
 
 
@@ -52,11 +53,11 @@ def line(forecast: Forecast, jobs: Sequence[Job], calibration: Calibration | Non
     return f"{flops / 1e12:>10.4g} {size(stored):>9} {size(memory):>9} {shown:>9}"
 
 
-def time_of(forecast: Forecast, todo: Sequence[Job], calibration: Calibration, cores: int) -> float:
+def time_of(forecast: Forecast, pending: Sequence[Job], calibration: Calibration, cores: int) -> float:
     """Seconds of a run with so many cores, the engine and the outputs included."""
-    used = {job.name: threads_of(forecast, job, cores) for job in todo}
-    seconds = {job.name: calibration.seconds(forecast, job) + ENGINE_JOB for job in todo}
-    return ENGINE_START + makespan(todo, seconds, used, cores) + OUTPUTS * calibration.start_analysis
+    used = {job.name: threads_of(forecast, job, cores) for job in pending}
+    seconds = {job.name: calibration.seconds(forecast, job) + ENGINE_JOB for job in pending}
+    return ENGINE_START + makespan(pending, seconds, used, cores) + OUTPUTS * calibration.start_analysis
 
 
 def threads_of(forecast: Forecast, job: Job, cores: int) -> int:
@@ -67,17 +68,17 @@ def threads_of(forecast: Forecast, job: Job, cores: int) -> int:
     return {"coefficients": passes, "replay": passes, "layers": passes, "execution": cores}.get(job.stage, 1)
 
 
-def remarks(forecast: Forecast, todo: Sequence[Job], memory: float | None, gpu: str | None) -> list[str]:
+def remarks(forecast: Forecast, pending: Sequence[Job], memory: float | None, gpu: str | None) -> list[str]:
     """What was assumed, and what does not fit."""
     found = list(forecast.plan.absent)
-    for name in dict.fromkeys(filter(None, map(forecast.model_of, todo))):
+    for name in dict.fromkeys(filter(None, map(forecast.model_of, pending))):
         if assumed := forecast.model(name).assumed:
             label = forecast.plan.jobs[name].label
             found.append(f"{label}: {assumed} not known before it is loaded, assumed")
     if forecast.text.corpus == 0:
         found.append("the corpus is not here: its size, and what training tokens take, is not counted")
     if memory is not None:
-        large = [job for job in todo if forecast.needs(job).memory > memory]
+        large = [job for job in pending if forecast.needs(job).memory > memory]
         if large:
             found.append(
                 f"{len(large)} jobs need more memory than one {gpu} has ({size(memory)}), "

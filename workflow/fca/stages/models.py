@@ -86,9 +86,9 @@ def models(
         curve = saved["curve"]
     mine = slice(accelerator.process_index, None, accelerator.num_processes)
     label = f"train {kind} seed {seed}"
-    todo = range(len(curve), steps)
-    shown = progress(todo, label, steps, len(curve), lambda: f"loss {curve[-1][2]:.3f}")
-    for step in shown if accelerator.is_main_process else todo:
+    ahead = range(len(curve), steps)
+    shown = progress(ahead, label, steps, len(curve), lambda: f"loss {curve[-1][2]:.3f}")
+    for step in shown if accelerator.is_main_process else ahead:
         # torchrun's processes are in sessions of their own and would outlive it when it is killed
         if processes > 1 and os.getppid() != launcher:
             raise FcaError(f"{label}: the launcher was killed")
