@@ -388,6 +388,7 @@ def test_a_copied_store_is_used_where_its_checkpoint_is_not(tmp_path, monkeypatc
     assert load_checkpoint(made.path)[1]
     shutil.copytree(cluster / "store", laptop / "store")
     shutil.copytree(cluster / "store", laptop / "group")
+    (cluster / "checkpoints").rename(tmp_path / "elsewhere")
     monkeypatch.chdir(laptop)
     for store in (Store("store"), Store("mine", "group")):
         assert make("imports", imported, store, made.path.name).name == made.name
@@ -400,5 +401,14 @@ def test_a_copied_store_is_used_where_its_checkpoint_is_not(tmp_path, monkeypatc
                 make(stage, arguments, store, None)
         with pytest.raises(FcaError, match="'checkpoints/model' is not on this machine; what was recorded"):
             load_checkpoint(store.path(*made.name.split("/")))
+    # the same weights at the config's name are found, others under that name are refused
+    shutil.copytree(tmp_path / "elsewhere", laptop / "checkpoints")
+    assert load_checkpoint(Store("store").path(*made.name.split("/")))[1]
+    weights = laptop / "checkpoints/model/model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(bytes(content))
+    with pytest.raises(FcaError, match="'checkpoints/model' has changed since it was imported"):
+        load_checkpoint(Store("store").path(*made.name.split("/")))
     with pytest.raises(FcaError, match="no folder 'checkpoints/other'"):
         make("imports", imported | {"source": "checkpoints/other"}, Store("store"), None)

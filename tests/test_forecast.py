@@ -16,7 +16,7 @@ from fca.config import load
 from fca.errors import FcaError
 from fca.forecast.jobs import Forecast
 from fca.forecast.needs import SLACK, STAGES, Needs, Text, needs
-from fca.forecast.page import print_forecast
+from fca.forecast.page import duration, print_forecast
 from fca.forecast.schedule import makespan
 from fca.forecast.sizes import TRAINED_SIZES, imported
 from fca.networks.capture import Capture
@@ -151,6 +151,14 @@ def test_jobs_wait_for_what_they_read_and_for_cores():
     assert makespan(jobs, seconds, threads, cores=2) == 4 + 3 + 5
     assert makespan(jobs[:3], seconds, threads, cores=2) == 4 + 3
     assert makespan(jobs[2:], seconds, threads, cores=9) == 5  # what is not listed is there
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(3, "3 s"), (89, "89 s"), (394, "6.6 min"), (6001, "1.7 h"), (1e6, "11.6 days"), (1e9, "11,574 days")],
+)
+def test_durations_are_for_people(seconds, shown):
+    assert duration(seconds) == shown
 
 
 def test_fca_plan_says_what_will_run(tmp_path, monkeypatch, capsys):

@@ -18,7 +18,7 @@ from typing import Any
 
 from fca.artifacts import parameters as marks
 from fca.artifacts.code import code_digest, source
-from fca.artifacts.external import Digests, files_below
+from fca.artifacts.external import MEMORY, Digests, files_below
 from fca.artifacts.keys import Recipe
 from fca.artifacts.store import Artifact, Store
 from fca.errors import FcaError
@@ -138,7 +138,7 @@ def external_files(name: str, value: str, arguments: Mapping[str, Any]) -> list[
 
 def memory_of(store: Store) -> Digests:
     """What a store, and those below it, remember of files outside."""
-    return Digests(*(root / ".digests.json" for root in store.layers))
+    return Digests(*(root / MEMORY for root in store.layers))
 
 
 def module_file(factory: str) -> tuple[str, Path]:

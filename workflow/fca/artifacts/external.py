@@ -13,6 +13,8 @@ from pathlib import Path
 
 from fca.errors import FcaError
 
+MEMORY = ".digests.json"  # in a store's root
+
 
 class Digests:
     """sha256 of files, kept in a small JSON file between runs.

@@ -17,7 +17,7 @@ from fca.networks.speed import seconds
 from fca.plan import Job
 
 PASSES = ("models", "coefficients", "replay", "layers", "execution")  # stages that run a network
-LARGEST = 3e10  # operations of a measured pass: a second or so on one core
+LARGEST = 1e10  # operations of a measured pass: a fraction of a second on one core
 MOST_AT_ONCE = 4  # processes that are measured beside each other, as jobs run
 
 

@@ -94,4 +94,7 @@ def size(bytes_: float) -> str:
 def duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    units = {"min": 60, "h": 3600, "days": 86_400}
+    unit = next((unit for unit, length in units.items() if seconds < 100 * length), "days")
+    value = seconds / units[unit]
+    return f"{value:.1f} {unit}" if value < 100 else f"{value:,.0f} {unit}"

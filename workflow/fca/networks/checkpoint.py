@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from fca.artifacts.external import MEMORY, Digests, files_below
 from fca.errors import FcaError
 from fca.networks.choice import choose
 from fca.networks.device import place
@@ -34,6 +35,10 @@ def load_checkpoint(
     dtype = dtype_of(precision)
     if (folder / IMPORT).is_file():
         facts = json.loads((folder / IMPORT).read_text())
+        if "digest" in facts:
+            memory = Digests(folder.parents[1] / MEMORY)
+            facts["source"] = checked(facts, memory)
+            memory.save()
         model, sites = load_import(facts, dtype)
     else:
         model, sites = load_trained(folder)
@@ -41,13 +46,25 @@ def load_checkpoint(
     return place(model, device), sites
 
 
+def checked(facts: dict, digests: Digests) -> str:
+    """Where imported files are: where they were, or where the config's name leads on this machine.
+
+    Raises FcaError where they are in neither place, or where what is there is not what the artifact
+    was made from; never are they looked for at a hub instead.
+    """
+    found = [path for path in (facts["path"], facts["source"]) if Path(path).exists()]
+    for path in found:
+        if digests.of_files(files_below(Path(path))) == facts["digest"]:
+            return path
+    what = "has changed since it was imported" if found else "is not on this machine"
+    raise FcaError(
+        f"models.checkpoint: {facts['source']!r} {what}; what was recorded from it can be used, but no "
+        "pass can be run"
+    )
+
+
 def load_import(facts: dict, dtype: torch.dtype) -> tuple[nn.Module, list[Site]]:
-    """A model that lives outside the store. facts: kind, source, local, sites, options."""
-    if facts["local"] and not Path(facts["source"]).exists():  # never look for it at a hub instead
-        raise FcaError(
-            f"models.checkpoint: {facts['source']!r} is not on this machine; what was recorded from it "
-            "can be used, but no pass can be run"
-        )
+    """A model that lives outside the store. facts: kind, source, sites, options."""
     if facts["kind"] in TRAINED:
         model, sites = load_trained(Path(facts["source"]))
     else:

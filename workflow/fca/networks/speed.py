@@ -12,6 +12,8 @@ from fca.networks.kinds import module
 from fca.networks.loss import run, token_nll
 from fca.networks.passes import record
 
+LONG = 1.0  # seconds
+
 
 def seconds(
     kind: str,
@@ -20,9 +22,9 @@ def seconds(
     trained: bool,
     device: str = "cpu",
     threads: int = 1,
-    rounds: int = 3,
 ) -> float:
-    """Median seconds of one recording pass over one batch, or of one optimiser step.
+    """Median seconds of one recording pass over one batch, or of one optimiser step, of three; of
+    one where that already takes long.
 
     device: as in a config, `auto` is the accelerator that torch finds.
     The weights are random; time does not depend on their values.
@@ -50,7 +52,8 @@ def seconds(
         def go() -> None:
             list(record(model, sites, tokens, batch_size))
 
-    return float(np.median([timed(go, device) for _ in range(1 + rounds)][1:]))  # the first one allocates
+    first = timed(go, device)  # allocates
+    return float(np.median([timed(go, device) for _ in range(1 if first > LONG else 3)]))
 
 
 def timed(go: Callable[[], Any], device: str) -> float:
