@@ -10,10 +10,10 @@ import time
 import numpy as np
 import torch
 
-from fca.networks import featuregate, mudd
-from fca.networks.cost import flops
-from fca.networks.layer_map import changes, reusable, variants
-from fca.networks.passes import record, replay
+from fca.architectures import featuregate, mudd
+from fca.frozen.layer_map import changes, reusable, variants
+from fca.frozen.passes import record, replay
+from fca.machine.counting import flops
 
 KINDS = {"featuregate": featuregate, "mudd": mudd}
 LAYERS = 16

@@ -19,7 +19,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 
-from fca.networks import mudd
+from fca.architectures import mudd
 
 ROOT = Path(__file__).resolve().parents[1]
 SHAPE = {

@@ -11,7 +11,7 @@ import timm
 import torch
 
 import fca
-from fca.networks.families import select
+from fca.controllers.families import select
 
 name = sys.argv[1] if len(sys.argv) > 1 else "efficientnet_b0"
 torch.manual_seed(0)

@@ -12,12 +12,18 @@ rule decompose_variance:
         mem_mb=memory("variance"),
         runtime=minutes("variance"),
     params:
-        options=options("variance"),
-        label=label("variance"),
+        title=title("variance"),
+        evaluation=each("--evaluation", "evaluation"),
+        resamples=planned("variance", "resamples"),
+        confidence=planned("variance", "confidence"),
+        seed=planned("variance", "seed"),
     message:
-        "decompose variance of {params.label}"
+        "decompose variance of {params.title}"
     shell:
-        "fca variance {params.options} 2> >(tee {log} >&2)"
+        "fca variance {STORES} --key {wildcards.key} "
+        "--profiles {input.profiles:q} {params.evaluation} --resamples {params.resamples:q} "
+        "--confidence {params.confidence:q} --seed {params.seed:q} "
+        "2> >(tee {log} >&2)"
 
 
 rule estimate_effects:
@@ -36,12 +42,22 @@ rule estimate_effects:
         mem_mb=memory("effects"),
         runtime=minutes("effects"),
     params:
-        options=options("effects"),
-        label=label("effects"),
+        title=title("effects"),
+        calibration=each("--calibration", "calibration"),
+        evaluation=each("--evaluation", "evaluation"),
+        replays=each("--replays", "replays"),
+        maps=each("--maps", "maps"),
+        resamples=planned("effects", "resamples"),
+        confidence=planned("effects", "confidence"),
+        seed=planned("effects", "seed"),
     message:
-        "estimate effects of {params.label}"
+        "estimate effects of {params.title}"
     shell:
-        "fca effects {params.options} 2> >(tee {log} >&2)"
+        "fca effects {STORES} --key {wildcards.key} "
+        "{params.calibration} {params.evaluation} {params.replays} {params.maps} "
+        "--resamples {params.resamples:q} --confidence {params.confidence:q} "
+        "--seed {params.seed:q} "
+        "2> >(tee {log} >&2)"
 
 
 rule variance:

@@ -13,12 +13,21 @@ rule record_coefficients:
         mem_mb=memory("coefficients"),
         runtime=minutes("coefficients"),
     params:
-        options=options("coefficients"),
-        label=label("coefficients"),
+        title=title("coefficients"),
+        split=planned("coefficients", "split"),
+        shard=planned("coefficients", "shard"),
+        shards=planned("coefficients", "shards"),
+        batch_size=planned("coefficients", "batch_size"),
+        precision=planned("coefficients", "precision"),
+        device=planned("coefficients", "device"),
     message:
-        "record coefficients of {params.label}"
+        "record coefficients of {params.title}"
     shell:
-        "fca coefficients {params.options} --threads {threads} 2> >(tee {log} >&2)"
+        "fca coefficients {STORES} --key {wildcards.key} "
+        "--model {input.model:q} --inputs {input.inputs:q} --split {params.split:q} "
+        "--shard {params.shard:q} --shards {params.shards:q} --batch-size {params.batch_size:q} "
+        "--precision {params.precision:q} --device {params.device:q} --threads {threads} "
+        "2> >(tee {log} >&2)"
 
 
 rule estimate_profiles:
@@ -34,12 +43,14 @@ rule estimate_profiles:
         mem_mb=memory("profiles"),
         runtime=minutes("profiles"),
     params:
-        options=options("profiles"),
-        label=label("profiles"),
+        title=title("profiles"),
+        calibration=each("--calibration", "calibration"),
     message:
-        "estimate static profiles of {params.label}"
+        "estimate static profiles of {params.title}"
     shell:
-        "fca profiles {params.options} 2> >(tee {log} >&2)"
+        "fca profiles {STORES} --key {wildcards.key} "
+        "{params.calibration} "
+        "2> >(tee {log} >&2)"
 
 
 rule coefficients:

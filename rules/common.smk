@@ -1,13 +1,17 @@
-# The plan: every job of the audit and its key, and what rules need to know of it.
-from fca.config import SCHEMA, check
+# Names and keys: which artifacts the audit consists of. What a stage reads, how it is run and what it
+# takes stands in its rule; `fca STAGE --help` says what each option means.
+import json
+import shlex
+
 from fca.errors import FcaError
+from fca.figures import FIGURES
 from fca.forecast.jobs import Forecast
-from fca.index import write_plan
-from fca.output.names import FIGURES
-from fca.plan import Plan
+from fca.planning.config import check
+from fca.planning.plan import Plan
+from fca.planning.plan_file import write_plan
 
 try:
-    check(config, SCHEMA)
+    check(config)
     PLAN = Plan(config)
     PLANNED = str(write_plan(PLAN))
 except FcaError as error:
@@ -18,6 +22,7 @@ for line in PLAN.absent:
 
 FORECAST = Forecast(PLAN)
 STORE = str(PLAN.store.root)
+STORES = " ".join(f"--store {shlex.quote(str(root))}" for root in PLAN.store.roots)
 RESULTS = str(PLAN.results)
 
 
@@ -38,27 +43,39 @@ def artifact(stage):
 
 
 def upstream(stage, argument):
-    """The artifacts that a stage reads under an argument; a content key never goes stale."""
+    """The artifacts that a job reads under an argument; a content key never goes stale."""
 
     def manifests(wildcards):
         names = PLAN.job(stage, wildcards.key).reads.get(argument, ())
-        return [ancient(PLAN.manifest(name)) for name in names]
+        return [ancient(PLAN.jobs.manifest(name)) for name in names]
 
     return manifests
 
 
-def options(stage):
-    """What stands behind `fca STAGE` in the job's command."""
-    return lambda wildcards: PLAN.options(PLAN.job(stage, wildcards.key))
+def planned(stage, argument):
+    """What the plan has for an argument of a job."""
+
+    def value(wildcards):
+        found = PLAN.job(stage, wildcards.key).arguments[argument]
+        return json.dumps(found, sort_keys=True) if isinstance(found, dict) else found
+
+    return value
 
 
-def label(stage):
+def each(option, argument):
+    """The option once for every file of an input: several, or none."""
+    return lambda wildcards, input: " ".join(
+        f"{option} {shlex.quote(str(file))}" for file in input.get(argument)
+    )
+
+
+def title(stage):
     """What a person calls the job."""
-    return lambda wildcards: PLAN.job(stage, wildcards.key).label
+    return lambda wildcards: PLAN.job(stage, wildcards.key).title
 
 
 def memory(stage):
-    """Memory that a job asks for; more on every retry. See fca.forecast.needs."""
+    """Memory that a job asks for; more on every retry. See fca.forecast.by_stage."""
 
     def mem_mb(wildcards, attempt):
         return FORECAST.needs_of(stage, wildcards).mem_mb(attempt)
@@ -73,16 +90,3 @@ def minutes(stage):
         return FORECAST.minutes(stage, wildcards, threads, attempt)
 
     return runtime
-
-
-def cores(wildcards):
-    """CPU cores of a training: threads of all its processes."""
-    training = PLAN.job("models", wildcards.key).arguments
-    return training["processes"] * training["threads"]
-
-
-def launcher(wildcards):
-    """What a training is started with; torchrun looks for a free port itself."""
-    processes = PLAN.job("models", wildcards.key).arguments["processes"]
-    several = f"torchrun --standalone --nproc-per-node {processes} -m fca"
-    return several if processes > 1 else "fca"

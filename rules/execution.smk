@@ -16,13 +16,22 @@ rule measure_execution:
         mem_mb=memory("execution"),
         runtime=minutes("execution"),
     params:
-        options=options("execution"),
-        label=label("execution"),
+        title=title("execution"),
+        evaluation=each("--evaluation", "evaluation"),
+        dense=each("--dense", "dense"),
+        batch_size=planned("execution", "batch_size"),
+        rounds=planned("execution", "rounds"),
+        seed=planned("execution", "seed"),
+        device=planned("execution", "device"),
         torch_threads=config["execution"]["threads"],
     message:
-        "measure execution of {params.label}"
+        "measure execution of {params.title}"
     shell:
-        "fca execution {params.options} --threads {params.torch_threads} 2> >(tee {log} >&2)"
+        "fca execution {STORES} --key {wildcards.key} "
+        "--model {input.model:q} --profiles {input.profiles:q} {params.evaluation} {params.dense} "
+        "--batch-size {params.batch_size:q} --rounds {params.rounds:q} --seed {params.seed:q} "
+        "--device {params.device:q} --threads {params.torch_threads} "
+        "2> >(tee {log} >&2)"
 
 
 rule execution:

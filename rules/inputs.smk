@@ -9,12 +9,25 @@ rule extract_inputs:
         mem_mb=memory("inputs"),
         runtime=minutes("inputs"),
     params:
-        options=options("inputs"),
-        label=label("inputs"),
+        title=title("inputs"),
+        corpus=planned("inputs", "corpus"),
+        source=planned("inputs", "source"),
+        field=planned("inputs", "field"),
+        tokenizer=planned("inputs", "tokenizer"),
+        length=planned("inputs", "length"),
+        calibration=planned("inputs", "calibration"),
+        evaluation=planned("inputs", "evaluation"),
+        split=planned("inputs", "split"),
+        seed=planned("inputs", "seed"),
     message:
-        "extract inputs from {params.label}"
+        "extract inputs from {params.title}"
     shell:
-        "fca inputs {params.options} 2> >(tee {log} >&2)"
+        "fca inputs {STORES} --key {wildcards.key} "
+        "--corpus {params.corpus:q} --source {params.source:q} --field {params.field:q} "
+        "--tokenizer {params.tokenizer:q} --length {params.length:q} "
+        "--calibration {params.calibration:q} --evaluation {params.evaluation:q} "
+        "--split {params.split:q} --seed {params.seed:q} "
+        "2> >(tee {log} >&2)"
 
 
 rule inputs:

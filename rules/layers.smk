@@ -14,12 +14,23 @@ rule map_layers:
         mem_mb=memory("layers"),
         runtime=minutes("layers"),
     params:
-        options=options("layers"),
-        label=label("layers"),
+        title=title("layers"),
+        evaluation=each("--evaluation", "evaluation"),
+        intervention=planned("layers", "intervention"),
+        order=planned("layers", "order"),
+        repeats=planned("layers", "repeats"),
+        seed=planned("layers", "seed"),
+        shard=planned("layers", "shard"),
+        device=planned("layers", "device"),
     message:
-        "map layers of {params.label}"
+        "map layers of {params.title}"
     shell:
-        "fca layers {params.options} 2> >(tee {log} >&2)"
+        "fca layers {STORES} --key {wildcards.key} "
+        "--model {input.model:q} --profiles {input.profiles:q} {params.evaluation} "
+        "--intervention {params.intervention:q} --order {params.order:q} "
+        "--repeats {params.repeats:q} --seed {params.seed:q} --shard {params.shard:q} "
+        "--device {params.device:q} "
+        "2> >(tee {log} >&2)"
 
 
 rule layers:

@@ -1,3 +1,16 @@
+def cores(wildcards):
+    """CPU cores of a training: the threads of all its processes."""
+    training = PLAN.job("models", wildcards.key).arguments
+    return training["processes"] * training["threads"]
+
+
+# torchrun starts the processes of a training and looks for a free port itself.
+def launcher(wildcards):
+    processes = PLAN.job("models", wildcards.key).arguments["processes"]
+    several = f"torchrun --standalone --nproc-per-node {processes} -m fca"
+    return several if processes > 1 else "fca"
+
+
 rule train_model:
     input:
         inputs=upstream("models", "inputs"),
@@ -12,13 +25,34 @@ rule train_model:
         mem_mb=memory("models"),
         runtime=minutes("models"),
     params:
-        options=options("models"),
-        label=label("models"),
+        title=title("models"),
+        kind=planned("models", "kind"),
+        architecture=planned("models", "architecture"),
+        steps=planned("models", "steps"),
+        batch_size=planned("models", "batch_size"),
+        learning_rate=planned("models", "learning_rate"),
+        warmup=planned("models", "warmup"),
+        weight_decay=planned("models", "weight_decay"),
+        precision=planned("models", "precision"),
+        seed=planned("models", "seed"),
+        device=planned("models", "device"),
+        torch_threads=planned("models", "threads"),
+        processes=planned("models", "processes"),
+        save_every=planned("models", "save_every"),
+        micro_batch_size=planned("models", "micro_batch_size"),
         launcher=launcher,
     message:
-        "train {params.label}"
+        "train {params.title}"
     shell:
-        "{params.launcher} models {params.options} 2> >(tee {log} >&2)"
+        "{params.launcher} models {STORES} --key {wildcards.key} "
+        "--inputs {input.inputs:q} --kind {params.kind:q} --architecture {params.architecture:q} "
+        "--steps {params.steps:q} --batch-size {params.batch_size:q} "
+        "--learning-rate {params.learning_rate:q} --warmup {params.warmup:q} "
+        "--weight-decay {params.weight_decay:q} --precision {params.precision:q} "
+        "--seed {params.seed:q} --device {params.device:q} --threads {params.torch_threads:q} "
+        "--processes {params.processes:q} --save-every {params.save_every:q} "
+        "--micro-batch-size {params.micro_batch_size:q} "
+        "2> >(tee {log} >&2)"
 
 
 rule import_model:
@@ -32,12 +66,18 @@ rule import_model:
         mem_mb=memory("imports"),
         runtime=minutes("imports"),
     params:
-        options=options("imports"),
-        label=label("imports"),
+        title=title("imports"),
+        kind=planned("imports", "kind"),
+        source=planned("imports", "source"),
+        sites=planned("imports", "sites"),
+        options=planned("imports", "options"),
     message:
-        "import {params.label}"
+        "import {params.title}"
     shell:
-        "fca imports {params.options} 2> >(tee {log} >&2)"
+        "fca imports {STORES} --key {wildcards.key} "
+        "--kind {params.kind:q} --source {params.source:q} --sites {params.sites:q} "
+        "--options {params.options:q} "
+        "2> >(tee {log} >&2)"
 
 
 rule models:

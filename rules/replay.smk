@@ -14,12 +14,23 @@ rule replay_intervention:
         mem_mb=memory("replay"),
         runtime=minutes("replay"),
     params:
-        options=options("replay"),
-        label=label("replay"),
+        title=title("replay"),
+        evaluation=each("--evaluation", "evaluation"),
+        intervention=planned("replay", "intervention"),
+        repeats=planned("replay", "repeats"),
+        seed=planned("replay", "seed"),
+        compared=planned("replay", "compared"),
+        shard=planned("replay", "shard"),
+        device=planned("replay", "device"),
     message:
-        "replay {params.label}"
+        "replay {params.title}"
     shell:
-        "fca replay {params.options} 2> >(tee {log} >&2)"
+        "fca replay {STORES} --key {wildcards.key} "
+        "--model {input.model:q} --profiles {input.profiles:q} {params.evaluation} "
+        "--intervention {params.intervention:q} --repeats {params.repeats:q} "
+        "--seed {params.seed:q} --compared {params.compared:q} --shard {params.shard:q} "
+        "--device {params.device:q} "
+        "2> >(tee {log} >&2)"
 
 
 rule replay:

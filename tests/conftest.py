@@ -1,33 +1,9 @@
-"""Tiny random models and coefficient arrays; nothing here needs a network or more than a second."""
-
-from pathlib import Path
+"""What all tests share: tiny models and tokens."""
 
 import numpy as np
 import pytest
-import torch
+from tiny import build
 from torch import nn
-
-from fca.networks import dense, featuregate, mudd
-
-ARCHITECTURE = {"vocabulary": 50, "length": 16, "layers": 3, "width": 16, "heads": 2}
-
-
-def write_corpus(folder: Path) -> None:
-    """Forty short documents of random words."""
-    rng = np.random.default_rng(0)
-    words = ["".join(chr(97 + c) for c in rng.integers(0, 26, 4)) for _ in range(30)]
-    for i in range(40):
-        (folder / f"{i}.txt").write_text(" ".join(rng.choice(words, 60)))
-
-
-def build(kind: str, architecture: dict = ARCHITECTURE) -> nn.Module:
-    """A model whose controllers depend on their input, as trained ones do."""
-    torch.manual_seed(0)
-    model = {"dense": dense, "featuregate": featuregate, "mudd": mudd}[kind].build(dict(architecture))
-    for name, parameter in model.named_parameters():
-        if "gate.out" in name or ".w2.weight" in name:
-            nn.init.normal_(parameter, std=0.5)
-    return model.eval().requires_grad_(False)
 
 
 @pytest.fixture

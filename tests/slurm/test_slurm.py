@@ -114,7 +114,7 @@ def test_results_equal_a_local_run(audit, tmp_path):
     for model in index["models"]:
         for stage in ("effects", "variance"):
             if stage in model["artifacts"]:
-                file = Path("results/store") / model["artifacts"][stage] / f"{stage}.csv"
+                file = Path("results/store") / model["artifacts"][stage] / "tables" / f"{stage}.csv"
                 pd.testing.assert_frame_equal(pd.read_csv(audit / file), pd.read_csv(folder / file))
                 compared += 1
     assert compared == 4

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import fca
-from fca.networks.families import known_sites, static_parameters
+from fca.controllers.families import known_sites, static_parameters
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vision.py"
 

@@ -7,13 +7,13 @@ from importlib import import_module
 from typing import Any
 
 _PUBLIC = {
-    "fca.api": (
+    "fca.notebook": (
         "capture", "replay", "reassign", "correct", "cross_input", "token_shuffle", "layer_shuffle",
         "static", "global_mean", "layer_mean", "divergence",
     ),
-    "fca.networks.checkpoint": ("load_checkpoint",),
-    "fca.networks.sites": ("Output", "Site", "Slice", "find_sites"),
-    "fca.artifacts.recording": ("open_recording", "open_recordings"),
+    "fca.models.checkpoint": ("load_checkpoint",),
+    "fca.controllers.sites": ("Output", "Site", "Slice", "find_sites"),
+    "fca.recordings.reading": ("open_recording", "open_recordings"),
     "fca.errors": ("FcaError", "ProofError", "Undefined"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}

@@ -1,5 +1,5 @@
 """`python -m fca` is the command line."""
 
-from fca.cli import main
+from fca.cli.app import main
 
 main()

@@ -10,11 +10,11 @@ from multiprocessing import get_context
 from statistics import mean
 from typing import Any
 
+from fca.forecast.by_stage import LARGEST_BATCH
 from fca.forecast.jobs import Forecast
-from fca.forecast.needs import LARGEST_BATCH
-from fca.forecast.sizes import TRAINED_SIZES
-from fca.networks.speed import seconds
-from fca.plan import Job
+from fca.forecast.measure import seconds
+from fca.forecast.model_sizes import trained as sizes_of
+from fca.planning.jobs import Job
 
 PASSES = ("models", "coefficients", "replay", "layers", "execution")  # stages that run a network
 LARGEST = 1e10  # operations of a measured pass: a fraction of a second on one core
@@ -108,7 +108,7 @@ def reduced(kind: str, architecture: dict[str, Any], batch_size: int, trained: b
 
     def flops() -> float:
         tokens = batch * architecture["length"] * (3 if trained else 1)
-        return TRAINED_SIZES[kind](architecture).flops(architecture["length"]) * tokens
+        return sizes_of(kind, architecture).flops(architecture["length"]) * tokens
 
     while flops() > LARGEST and batch > 1:
         batch //= 2
@@ -119,7 +119,7 @@ def reduced(kind: str, architecture: dict[str, Any], batch_size: int, trained: b
 
 def start(module: str, at_once: int) -> float:
     """Seconds from nothing to a stage's first line, with so many starting together."""
-    command = [sys.executable, "-c", f"import fca.cli, {module}"]
+    command = [sys.executable, "-c", f"import fca.cli.app, {module}"]
     rounds = []
     for _ in range(2):  # the first one reads from the disk
         started = time.perf_counter()

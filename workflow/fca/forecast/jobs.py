@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from fca.errors import FcaError
-from fca.forecast.needs import OUTPUT, Needs, Text, needs
-from fca.forecast.sizes import TRAINED_SIZES, Sizes, imported
+from fca.forecast.by_stage import needs
+from fca.forecast.model_sizes import imported, trained
+from fca.forecast.needs import OUTPUT, Needs, Text
 from fca.inputs.corpus import files
-from fca.plan import Job, Plan
+from fca.models.sizes import Sizes
+from fca.planning.jobs import Job
+from fca.planning.plan import Plan
 
 # ASSUME: four bytes of text per token where the tokenizer is not `bytes`, and GPT-2's vocabulary
 # where it cannot be read yet.
@@ -28,7 +31,8 @@ class Forecast:
     def facts(self) -> dict[str, Any]:
         """What extracting the inputs has told, where it was done."""
         try:
-            return json.loads((Path(self.plan.manifest(self.plan.inputs)).parent / "inputs.json").read_text())
+            artifact = Path(self.plan.jobs.manifest(self.plan.inputs)).parent
+            return json.loads((artifact / "inputs.json").read_text())
         except OSError:
             return {}
 
@@ -42,7 +46,7 @@ class Forecast:
         config = self.plan.config["inputs"]
         arguments = self.plan.jobs[self.plan.inputs].arguments
         try:
-            corpus = sum(path.stat().st_size for _, path in files(config["corpus"], arguments["source"]))
+            corpus = sum(path.stat().st_size for _, path in files(arguments["source"], config["corpus"]))
         except (FcaError, OSError):
             corpus = 0
         per_token = 1 if config["tokenizer"] == "bytes" else BYTES_PER_TOKEN
@@ -65,7 +69,7 @@ class Forecast:
                 found = imported(arguments["kind"], arguments["source"], arguments["sites"])
             else:
                 own = {"vocabulary": self.vocabulary, **arguments["architecture"]}
-                found = TRAINED_SIZES[arguments["kind"]](own)
+                found = trained(arguments["kind"], own)
             self.sizes[name] = found
         return self.sizes[name]
 
@@ -106,4 +110,4 @@ class Forecast:
         return self.needs_of(stage, wildcards).minutes(threads, device, precision, attempt)
 
     def there(self, job: Job) -> bool:
-        return Path(self.plan.manifest(job.name)).is_file()
+        return Path(self.plan.jobs.manifest(job.name)).is_file()

@@ -7,7 +7,8 @@ from fca.forecast.devices import accelerator
 from fca.forecast.jobs import Forecast
 from fca.forecast.needs import MB
 from fca.forecast.schedule import makespan
-from fca.plan import Job, Plan
+from fca.planning.jobs import Job
+from fca.planning.plan import Plan
 
 # ASSUME: what Snakemake takes, measured with the default audit: to plan, and for each job.
 ENGINE_START, ENGINE_JOB = 4.0, 0.15
@@ -19,13 +20,13 @@ def print_forecast(plan: Plan, cores: int, gpu: str | None, measure: bool) -> No
     """Jobs to do and there already, operations, bytes, memory and time, by stage and in all."""
     forecast = Forecast(plan)
     device = accelerator(gpu) if gpu else None
-    pending = [job for job in plan.jobs.values() if not forecast.there(job)]
+    pending = [job for job in plan.jobs if not forecast.there(job)]
     calibration = calibrate(forecast, pending, cores) if measure and pending else None
     print(f"analysis {plan.config['analysis']}, store {plan.store.root}")
     print(f"{'stage':<13} {'to do':>5} {'there':>5} {'TFLOP':>10} {'stored':>9} {'memory':>9} {'alone':>9}")
-    stages = dict.fromkeys(job.stage for job in plan.jobs.values())
+    stages = dict.fromkeys(job.stage for job in plan.jobs)
     for stage in (*stages, "all"):
-        planned = [job for job in plan.jobs.values() if stage in (job.stage, "all")]
+        planned = [job for job in plan.jobs if stage in (job.stage, "all")]
         jobs = [job for job in pending if stage in (job.stage, "all")]
         there = len(planned) - len(jobs)
         print(f"{stage:<13} {len(jobs):>5} {there:>5} {line(forecast, jobs, calibration)}")
@@ -73,7 +74,7 @@ def remarks(forecast: Forecast, pending: Sequence[Job], memory: float | None, gp
     found = list(forecast.plan.absent)
     for name in dict.fromkeys(filter(None, map(forecast.model_of, pending))):
         if assumed := forecast.model(name).assumed:
-            label = forecast.plan.jobs[name].label
+            label = forecast.plan.jobs[name].title
             found.append(f"{label}: {assumed} not known before it is loaded, assumed")
     if forecast.text.corpus == 0:
         found.append("the corpus is not here: its size, and what training tokens take, is not counted")
@@ -82,7 +83,7 @@ def remarks(forecast: Forecast, pending: Sequence[Job], memory: float | None, gp
         if large:
             found.append(
                 f"{len(large)} jobs need more memory than one {gpu} has ({size(memory)}), "
-                f"the first is {large[0].stage} of {large[0].label}"
+                f"the first is {large[0].stage} of {large[0].title}"
             )
     return found
 

@@ -3,7 +3,7 @@
 import heapq
 from collections.abc import Mapping, Sequence
 
-from fca.plan import Job
+from fca.planning.jobs import Job
 
 
 def makespan(

@@ -6,15 +6,17 @@ huggingface: a data set by name or path.
 """
 
 import glob
-import gzip
-import io
 import json
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
+import fsspec
+
 from fca.errors import FcaError
+from fca.store.external import files_at
 
 CORPORA = ("stdlib", "text", "lines", "jsonl", "huggingface")
 # ASSUME: tests, vendored packages and generated tables are left out of the default corpus; they
@@ -30,20 +32,19 @@ class Document:
     text: str
 
 
-def files(kind: str, source: str) -> list[tuple[str, Path]]:
+def files(source: str, corpus: str) -> list[tuple[str, Path]]:
     """The files that a corpus consists of, with names that do not depend on where they lie.
 
     Empty for a hub's data set. Raises FcaError where a path or glob leads to no file.
     """
-    if kind == "stdlib":
+    if corpus == "stdlib":
         root = Path(sysconfig.get_path("stdlib"))
         found = [p for p in root.rglob("*.py") if not STDLIB_LEAVES_OUT & {*p.relative_to(root).parts}]
         return sorted((str(p.relative_to(root)), p) for p in found)
-    if kind == "huggingface":
-        path = Path(source)
-        return [(str(p.relative_to(path)), p) for p in sorted(path.rglob("*")) if p.is_file()]
-    if kind not in CORPORA:
-        raise FcaError(f"inputs.corpus: unknown kind {kind!r}; known: {', '.join(CORPORA)}")
+    if corpus == "huggingface":
+        return files_at(source)
+    if corpus not in CORPORA:
+        raise FcaError(f"inputs.corpus: {corpus!r} is not known; known: {', '.join(CORPORA)}")
     found = [Path(p) for p in sorted(glob.glob(source, recursive=True)) if Path(p).is_file()]
     if not found:
         raise FcaError(f"inputs.source: no file matches {source!r} (seen from {Path.cwd().name}/)")
@@ -58,15 +59,15 @@ def _fixed_parts(pattern: str) -> list[str]:
     return list(parts[: fixed[0] if fixed else len(parts) - 1])
 
 
-def documents(kind: str, source: str, field: str = "text") -> Iterator[Document]:
+def documents(corpus: str, source: str, field: str = "text") -> Iterator[Document]:
     """The documents of a corpus. field: the key of the text in JSONL and Hugging Face rows."""
-    if kind == "huggingface":
+    if corpus == "huggingface":
         yield from _huggingface(source, field)
         return
-    for name, path in files(kind, source):
-        if kind == "jsonl":
+    for name, path in files(source, corpus):
+        if corpus == "jsonl":
             yield from _jsonl(name, path, field)
-        elif kind == "lines":
+        elif corpus == "lines":
             with _open_text(path) as lines:
                 for number, line in enumerate(lines, start=1):
                     yield Document(f"{name}:{number}", line.rstrip("\n"))
@@ -90,16 +91,11 @@ def _jsonl(name: str, path: Path, field: str) -> Iterator[Document]:
             yield Document(f"{name}:{number}", row[field])
 
 
-def _open_text(path: Path) -> io.TextIOBase:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8")
-    if path.suffix == ".zst":
-        try:
-            import zstandard
-        except ImportError:
-            raise FcaError(f"{path}: reading .zst needs the package zstandard (extra `hf`)") from None
-        return zstandard.open(path, "rt", encoding="utf-8")
-    return path.open(encoding="utf-8")
+def _open_text(path: Path) -> fsspec.core.OpenFile:
+    """Opened as text, whatever compression the ending of its name stands for."""
+    if path.suffix == ".zst" and find_spec("zstandard") is None:
+        raise FcaError(f"{path}: reading .zst needs the package zstandard (extra `hf`)")
+    return fsspec.open(str(path), "rt", encoding="utf-8", compression="infer")
 
 
 def _huggingface(source: str, field: str) -> Iterator[Document]:

@@ -10,22 +10,23 @@ import numpy as np
 import torch
 from torch import nn
 
-from fca.artifacts.parameters import Device, Read, Threads
-from fca.artifacts.recording import RECORDING, Writer
-from fca.artifacts.store import processor
+from fca.controllers.forms import coordinates
 from fca.errors import FcaError
-from fca.networks.checkpoint import load_checkpoint
-from fca.networks.memory import LARGEST, fitting
-from fca.networks.passes import batches, record
-from fca.networks.sites import coordinates
+from fca.frozen.passes import batches, record, recording_bytes
+from fca.machine.batch_size import LARGEST, fitting, free_bytes
+from fca.machine.device import device_of
+from fca.models.checkpoint import load_checkpoint
 from fca.progress import progress
+from fca.recordings.writing import RECORDING, Writer
+from fca.stages.arguments import Device, Inputs, Model, Threads
+from fca.store.manifest import processor
 
 
 def coefficients(
     into: Path,
     *,
-    model: Read,
-    inputs: Read,
+    model: Model,
+    inputs: Inputs,
     split: str,
     batch_size: int,
     precision: str,
@@ -51,7 +52,9 @@ def coefficients(
     tokens = windows["tokens"][mine]
     network, sites = load_checkpoint(model, device, precision)
     check_fit(network, tokens)
-    batch_size = batch_size or fitting(network, sites, tokens)
+    if not batch_size:
+        free = free_bytes(device_of(network))
+        batch_size = fitting(lambda n: recording_bytes(network, sites, tokens[:n]), len(tokens), free)
     writer: Writer | None = None
     logits_sha256: list[str] = []
     passes = record(network, sites, tokens, batch_size)

@@ -1,9 +1,9 @@
 """In: one model's replays. Out: penalties, retentions, factors and views with intervals; the proofs.
 
-Writes effects.csv (one row per intervention), factors.csv (interactions and Shapley shares),
+Writes tables/effects.csv (one row per intervention), factors.csv (interactions and Shapley shares),
 sinks.csv, positions.csv and frequencies.csv (penalty by position and token frequency), layers.csv
-(penalty by layer), divergence.csv (of predictions), inputs.csv (loss of every input under every
-intervention, nats per token) and proofs.json.
+(penalty by layer), divergence.csv (of predictions) beside it; inputs.csv (loss of every input under
+every intervention, nats per token) and proofs.json.
 """
 
 import json
@@ -15,25 +15,26 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from fca.arithmetic.depth import COLUMNS, by_layer
-from fca.arithmetic.effects import Losses, significance, tidy
-from fca.arithmetic.effects import effects as estimate_effects
-from fca.arithmetic.factors import factors, sinks
-from fca.arithmetic.intervals import UNDEFINED, Bootstrap, by_document, cells, within
-from fca.arithmetic.views import frequency_classes, penalties, position_classes
-from fca.artifacts.parameters import Read
-from fca.artifacts.recording import open_recordings
 from fca.errors import ProofError
-from fca.stages.replayed import Replayed, by_shards, joined_proofs
+from fca.recordings.reading import open_recordings
+from fca.recordings.replays import Replayed, by_shards, joined_proofs
+from fca.recordings.tables import write_table
+from fca.stages.arguments import LayerMap, Recording, Replay
+from fca.statistics.effects import Losses, significance, tidy
+from fca.statistics.effects import effects as estimate_effects
+from fca.statistics.factors import factors, sinks
+from fca.statistics.intervals import UNDEFINED, Bootstrap, by_document, cells, within
+from fca.statistics.layer_penalties import COLUMNS, by_layer
+from fca.statistics.token_classes import frequency_classes, penalties, position_classes
 
 
 def effects(
     into: Path,
     *,
-    calibration: tuple[Read, ...],
-    evaluation: tuple[Read, ...],
-    replays: tuple[Read, ...],
-    maps: tuple[Read, ...] = (),
+    calibration: tuple[Recording, ...],
+    evaluation: tuple[Recording, ...],
+    replays: tuple[Replay, ...],
+    maps: tuple[LayerMap, ...] = (),
     resamples: int,
     confidence: float,
     seed: int,
@@ -55,10 +56,10 @@ def effects(
     table = table.merge(significance(losses, documents), on="intervention")
     for column in ("repeats", "repeat_sd"):
         table[column] = [getattr(defined[name], column) for name in table["intervention"]]
-    write(into, "effects", table)
+    write_table(into, "effects", table)
     known = Losses.of(losses, documents, bootstrap)
-    write(into, "factors", factors(known))
-    write(into, "sinks", sinks(known))
+    write_table(into, "factors", factors(known))
+    write_table(into, "sinks", sinks(known))
     by_token = {name: r.by_token for name, r in defined.items()}
     tokens = recording["tokens"].values
     views = {
@@ -66,10 +67,10 @@ def effects(
         "frequencies": frequency_classes(tokens[:, 1:], before["tokens"].values),
     }
     for name, (classes, bounds) in views.items():
-        write(into, name, penalties(by_token, classes, bounds, documents, bootstrap))
+        write_table(into, name, penalties(by_token, classes, bounds, documents, bootstrap))
     live = recording["nll"].values.mean(axis=1, dtype=np.float64)  # equals `correct`, as is proven
-    write(into, "divergence", divergence(defined.values(), documents, bootstrap))
-    write(into, "layers", layer_maps(maps, live, documents, bootstrap))
+    write_table(into, "divergence", divergence(defined.values(), documents, bootstrap))
+    write_table(into, "layers", layer_maps(maps, live, documents, bootstrap))
     frame = pd.DataFrame({"document": documents, "live": live, **losses})
     frame.rename_axis("input").to_csv(into / "inputs.csv")
     summary = proofs([r.proofs for r in found]) | {
@@ -130,7 +131,3 @@ def proofs(found: Sequence[dict]) -> dict:
         "multisets_kept": all(p["multisets_kept"] for p in found if p["multisets_kept"] is not None),
         "undefined": {p["intervention"]: p["undefined"] for p in found if "undefined" in p},
     }
-
-
-def write(into: Path, name: str, table: pd.DataFrame) -> None:
-    table.to_csv(into / f"{name}.csv", index=False)

@@ -1,10 +1,9 @@
 """In: a checkpoint, its recording and profile, a dense twin. Out: what each really executes.
 
-Writes execution.csv (one row per mode: live, frozen, static, dense) and rounds.csv (latency of
+Writes tables/execution.csv (one row per mode: live, frozen, static, dense) and rounds.csv (latency of
 every mode in every round, seconds).
 """
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,25 +13,27 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from fca.arithmetic.profiles import profile
-from fca.artifacts.parameters import Device, Read, Threads
-from fca.networks.checkpoint import load_checkpoint
-from fca.networks.cost import counted_blocks, experts_executed, flops, peak_bytes
-from fca.networks.device import device_of
-from fca.networks.loss import run
-from fca.networks.passes import tensor_of
-from fca.networks.playback import Playback
+from fca.frozen.loss import run
+from fca.frozen.model import FrozenModel
+from fca.frozen.playback import Playback
+from fca.frozen.prepare import tensor_of
+from fca.interventions.profiles import profile
+from fca.machine.counting import counted_blocks, experts_executed, flops, peak_bytes
+from fca.machine.device import device_of
+from fca.machine.timing import seconds_of
+from fca.models.checkpoint import load_checkpoint
 from fca.progress import progress
-from fca.stages.frozen import Frozen
+from fca.recordings.tables import write_table
+from fca.stages.arguments import Device, Model, Profiles, Recording, Threads
 
 
 def execution(
     into: Path,
     *,
-    model: Read,
-    evaluation: tuple[Read, ...],
-    profiles: Read,
-    dense: Read | None,
+    model: Model,
+    evaluation: tuple[Recording, ...],
+    profiles: Profiles,
+    dense: Model | None,
     batch_size: int,
     rounds: int,
     seed: int,
@@ -44,7 +45,7 @@ def execution(
     static is the model that replays its layer_mean profile: what is left to run once that is folded
     in. Ratios are taken within a round, so a machine that slows down slows both.
     """
-    frozen = Frozen.open(model, evaluation, device)
+    frozen = FrozenModel.open(model, evaluation, device)
     torch.set_num_threads(threads)
     network = frozen.network
     tokens = tensor_of(frozen.tokens[:batch_size], network)
@@ -75,7 +76,7 @@ def execution(
         {"mode": name, **mode.counts(tokens), **latency(seconds, name, tokens.numel())}
         for name, mode in modes.items()
     ]
-    pd.DataFrame(rows).to_csv(into / "execution.csv", index=False)
+    write_table(into, "execution", pd.DataFrame(rows))
     seconds.rename_axis("round").to_csv(into / "rounds.csv")
 
 
@@ -121,21 +122,7 @@ class Mode:
         }
 
     def time(self) -> float:
-        def timed() -> float:
-            wait(self.network)
-            started = time.perf_counter()
-            self.go()
-            wait(self.network)
-            return time.perf_counter() - started
-
-        return self.within(timed)
-
-
-def wait(network: nn.Module) -> None:
-    """Let an accelerator finish, so that the clock measures work and not its queue."""
-    device = device_of(network)
-    if device.type != "cpu":
-        torch.accelerator.synchronize(device)
+        return self.within(lambda: seconds_of(self.go, device_of(self.network)))
 
 
 def time_rounds(modes: dict[str, Mode], rounds: int, seed: int) -> pd.DataFrame:

@@ -14,13 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from fca.artifacts.parameters import External
 from fca.errors import FcaError
+from fca.inputs import tokenizers
 from fca.inputs.corpus import Document, documents
-from fca.inputs.tokenizers import Tokenizer
-from fca.inputs.tokenizers import tokenizer as load_tokenizer
 from fca.inputs.windows import cut, split_documents
 from fca.progress import progress
+from fca.stages.arguments import Corpus, Tokenizer
 
 BLOCK = 1 << 20  # bytes copied at once
 
@@ -29,9 +28,9 @@ def inputs(
     into: Path,
     *,
     corpus: str,
-    source: External,
+    source: Corpus,
     field: str,
-    tokenizer: External,
+    tokenizer: Tokenizer,
     length: int,
     calibration: int,
     evaluation: int,
@@ -52,7 +51,7 @@ def inputs(
     rng = np.random.default_rng(seed)
     splits = split_documents(count, {name: split[name] for name in order}, rng)
     place = {int(d): name for name, ids in splits.items() for d in ids}
-    encoder = load_tokenizer(tokenizer)
+    encoder = tokenizers.tokenizer(tokenizer)
     encoded: dict[str, dict[int, np.ndarray]] = {"calibration": {}, "evaluation": {}}
     found = compress(documents(corpus, source, field), kept)
     with (into / "documents.csv").open("w", newline="") as table, Stream(into, encoder) as training:
@@ -103,7 +102,7 @@ def unique(found: Iterable[Document]) -> tuple[list[bool], int]:
 class Stream:
     """Writes training.npy [token] document by document, in the smallest type that holds the ids."""
 
-    def __init__(self, into: Path, encoder: Tokenizer):
+    def __init__(self, into: Path, encoder: tokenizers.Tokenizer):
         self.separator = encoder.separator
         self.type = np.dtype(np.uint16 if encoder.vocabulary <= 65536 else np.int32)
         self.path = into / "training.npy"

@@ -10,20 +10,22 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from fca.artifacts.parameters import Device, Read
 from fca.errors import FcaError, ProofError, Undefined
-from fca.networks.layer_map import changes, reusable, variants
-from fca.networks.passes import replay as replay_batches
+from fca.frozen.layer_map import changes, reusable, variants
+from fca.frozen.model import FrozenModel
+from fca.frozen.passes import CoefficientsOf
+from fca.frozen.passes import replay as replay_batches
 from fca.progress import progress
-from fca.stages.frozen import Frozen, Source, write_multisets, write_proofs
+from fca.recordings.replays import write_multisets, write_proofs
+from fca.stages.arguments import Device, Model, Profiles, Recording
 
 
 def layers(
     into: Path,
     *,
-    model: Read,
-    evaluation: tuple[Read, ...],
-    profiles: Read,
+    model: Model,
+    evaluation: tuple[Recording, ...],
+    profiles: Profiles,
     intervention: str,
     order: str,
     repeats: int,
@@ -37,7 +39,7 @@ def layers(
     or from_top (cumulative). Raises ProofError where a controller ran, the untouched part differs from
     the live run in any bit, or a full replay of one variant differs from the map in any bit.
     """
-    frozen = Frozen.open(model, evaluation, device, shard)
+    frozen = FrozenModel.open(model, evaluation, device, shard)
     proofs: dict = {"intervention": intervention, "order": order, "controller_runs": 0, "exact": None}
     proofs |= {"shard": shard, "shards": len(evaluation)}
     try:
@@ -50,7 +52,7 @@ def layers(
     live = frozen.recording["nll"].values
     losses = np.full((len(masks), len(sources), *live.shape), np.nan, dtype=np.float32)
     # All draws share one base, unless the base is what was drawn.
-    groups: list[tuple[Source, list[Source], int]] = (
+    groups: list[tuple[CoefficientsOf, list[CoefficientsOf], int]] = (
         [(source, [frozen.correct], draw) for draw, source in enumerate(sources)]
         if swapped
         else [(frozen.correct, sources, 0)]
@@ -82,7 +84,9 @@ def layers(
     write_proofs(into, proofs | {"exact": True})
 
 
-def check_exact(frozen: Frozen, base: Source, other: Source, mask: NDArray, mapped: NDArray) -> None:
+def check_exact(
+    frozen: FrozenModel, base: CoefficientsOf, other: CoefficientsOf, mask: NDArray, mapped: NDArray
+) -> None:
     """A replay from the start, of the first batch and one variant, must equal the map bit for bit."""
 
     def whole(batch: slice) -> NDArray:

@@ -16,20 +16,20 @@ from accelerate import Accelerator
 from accelerate.utils import DistributedDataParallelKwargs
 from torch import nn
 
-from fca.artifacts.parameters import Count, Device, Read, Resume, Threads
 from fca.errors import FcaError
-from fca.networks.checkpoint import save_checkpoint
-from fca.networks.kinds import SKIPPING, module
-from fca.networks.loss import run, token_nll
-from fca.networks.processes import check_split, join
+from fca.frozen.loss import run, token_nll
+from fca.machine.processes import check_split, join
+from fca.models.kinds import KINDS, module
+from fca.models.weights import save_checkpoint
 from fca.progress import progress
+from fca.stages.arguments import Count, Device, Inputs, Kind, Processes, Resume, Threads
 
 
 def models(
     into: Path,
     *,
-    inputs: Read,
-    kind: str,
+    inputs: Inputs,
+    kind: Kind,
     architecture: dict,
     steps: int,
     batch_size: int,
@@ -41,7 +41,7 @@ def models(
     resume: Resume,
     device: Device = "cpu",
     threads: Threads = 1,
-    processes: Count = 1,
+    processes: Processes = 1,
     save_every: Count = 200,
     micro_batch_size: Count = 0,
 ) -> None:
@@ -64,7 +64,7 @@ def models(
     launcher = os.getppid()
     check_split(batch_size, processes)
     join(processes, device)
-    unused = DistributedDataParallelKwargs(find_unused_parameters=kind in SKIPPING)
+    unused = DistributedDataParallelKwargs(find_unused_parameters=KINDS[kind].skips)
     accelerator = Accelerator(cpu=device == "cpu", mixed_precision="no", kwargs_handlers=[unused])
     torch.set_num_threads(threads)  # after the group is joined, which sets it too
     torch.manual_seed(seed)

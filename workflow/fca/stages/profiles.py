@@ -5,11 +5,11 @@ Writes profiles.zarr: mean [token, coefficient] in float64, with the recording's
 
 from pathlib import Path
 
-from fca.artifacts.parameters import Read
-from fca.artifacts.recording import open_recordings
+from fca.recordings.reading import open_recordings
+from fca.stages.arguments import Recording
 
 
-def profiles(into: Path, *, calibration: tuple[Read, ...]) -> None:
+def profiles(into: Path, *, calibration: tuple[Recording, ...]) -> None:
     """Average the calibration coefficients over inputs, one batch in memory at a time."""
     recording = open_recordings(calibration)
     mean = recording["coefficients"].mean("input", dtype="float64").rename("mean")

@@ -11,22 +11,23 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from fca.artifacts.parameters import Device, Read
-from fca.artifacts.store import processor
 from fca.errors import ProofError, Undefined
-from fca.networks.divergence import MEASURES, divergences
-from fca.networks.passes import replay as replay_batches
-from fca.networks.playback import stays_live
+from fca.frozen.divergence import MEASURES, divergences
+from fca.frozen.model import FrozenModel
+from fca.frozen.passes import replay as replay_batches
+from fca.frozen.playback import stays_live
 from fca.progress import progress
-from fca.stages.frozen import Frozen, write_multisets, write_proofs
+from fca.recordings.replays import write_multisets, write_proofs
+from fca.stages.arguments import Device, Model, Profiles, Recording
+from fca.store.manifest import processor
 
 
 def replay(
     into: Path,
     *,
-    model: Read,
-    evaluation: tuple[Read, ...],
-    profiles: Read,
+    model: Model,
+    evaluation: tuple[Recording, ...],
+    profiles: Profiles,
     intervention: str,
     repeats: int,
     seed: int,
@@ -44,7 +45,7 @@ def replay(
     Raises ProofError where a controller ran, `correct` differs from live in any bit of its logits
     or losses, or a reassignment changed a coefficient's multiset.
     """
-    frozen = Frozen.open(model, evaluation, device, shard)
+    frozen = FrozenModel.open(model, evaluation, device, shard)
     proofs: dict = {
         "intervention": intervention,
         "shard": shard,

@@ -1,6 +1,6 @@
 """In: the evaluation recording. Out: which factors the coefficients vary with.
 
-Writes variance.csv (term, sum_of_squares, degrees_of_freedom, share with its interval), icc.csv
+Writes tables/variance.csv (term, sum_of_squares, degrees_of_freedom, share with its interval), icc.csv
 (intraclass correlations), captured.csv (share of variance that each static profile keeps out of
 sample), summary.json (mean, deviation) and maps.npz (mean and deviation over inputs, [layer,
 token], for the heat map).
@@ -11,22 +11,23 @@ from pathlib import Path
 
 import numpy as np
 
-from fca.arithmetic.intervals import Bootstrap
-from fca.arithmetic.shares import ALL, captured, intraclass, missed, shares
-from fca.arithmetic.variance import Decomposition
-from fca.artifacts.parameters import Read
-from fca.artifacts.recording import array, open_recordings
 from fca.progress import progress
+from fca.recordings.reading import array, open_recordings
+from fca.recordings.tables import write_table
+from fca.stages.arguments import Profiles, Recording
+from fca.statistics.intervals import Bootstrap
+from fca.statistics.variance import Decomposition
+from fca.statistics.variance_shares import ALL, captured, intraclass, missed, variance_shares
 
 
 def variance(
     into: Path,
     *,
-    evaluation: tuple[Read, ...],
-    profiles: Read,
+    evaluation: tuple[Recording, ...],
+    profiles: Profiles,
     resamples: int,
     confidence: float,
-    seed: int = 0,
+    seed: int,
 ) -> None:
     """Decompose the variance of the coefficients exactly, batch by batch.
 
@@ -53,16 +54,15 @@ def variance(
     documents, bootstrap = recording["document"].values, Bootstrap(resamples, confidence, seed)
     parts = [decomposition.contributions(b.compute(scheduler="synchronous")) for b in batches]
     added = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-    shares(decomposition, added, documents, bootstrap).to_csv(into / "variance.csv", index=False)
-    intraclass(decomposition, added, documents, bootstrap).to_csv(into / "icc.csv", index=False)
+    write_table(into, "variance", variance_shares(decomposition, added, documents, bootstrap))
+    write_table(into, "icc", intraclass(decomposition, added, documents, bootstrap))
     mean_profile = np.asarray(array(profiles / "profiles.zarr", "mean")[...])
     errors = stored.map_blocks(
         missed, mean_profile, layers, drop_axis=[1, 2], new_axis=1,
         chunks=(stored.chunks[0], (len(ALL),)), dtype=np.float64, meta=np.empty((0, 0)),
     )  # fmt: skip
-    captured(errors.compute(scheduler="synchronous"), documents, bootstrap).to_csv(
-        into / "captured.csv", index=False
-    )
+    kept = captured(errors.compute(scheduler="synchronous"), documents, bootstrap)
+    write_table(into, "captured", kept)
     mean = first / inputs
     deviation = np.sqrt(np.maximum(second / inputs - mean**2, 0.0))
     np.savez(into / "maps.npz", layer=names, mean=mean.T, deviation=deviation.T)

@@ -1,0 +1,59 @@
+"""In: a store and the indexes to keep. Out: folders that nothing refers to."""
+
+import json
+import shutil
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from fca.errors import FcaError
+from fca.store.artifacts import Store
+from fca.store.manifest import Artifact
+
+STILL_WORKING = 24 * 3600.0  # seconds; younger working folders may belong to a run
+
+
+def unreferenced(store: Store, indexes: Iterable[Path]) -> list[Path]:
+    """Artifacts that no index needs, directly or upstream, and abandoned working folders."""
+    needed: set[str] = set()
+    waiting: list[str] = []
+    for index in indexes:
+        try:
+            named = names_in(json.loads(index.read_text())["models"])
+        except (OSError, ValueError, KeyError) as error:
+            raise FcaError(f"{index}: cannot be read as an index ({error}); nothing was removed") from None
+        missing = [name for name in named if not store.has(*name.split("/"))]
+        if missing:
+            raise FcaError(
+                f"{index}: {len(missing)} of the artifacts that it names, such as {missing[0]}, are not "
+                f"in the store {store.root}; is it another store's? Nothing was removed"
+            )
+        waiting += named
+    while waiting:
+        name = waiting.pop()
+        stage, _, key = name.partition("/")
+        if name not in needed and store.has(stage, key):
+            needed.add(name)
+            waiting += names_in(Artifact(store.path(stage, key)).manifest()["recipe"]["reads"])
+    old = [p for p in store.unfinished() if time.time() - p.stat().st_mtime > STILL_WORKING]
+    return [a.path for a in store.artifacts() if a.name not in needed] + old
+
+
+def names_in(value: Any) -> list[str]:
+    """All `stage/key` texts in a nested structure."""
+    if isinstance(value, str):
+        return [value] if value.count("/") == 1 else []
+    if isinstance(value, dict):
+        return [name for inner in value.values() for name in names_in(inner)]
+    if isinstance(value, list | tuple):
+        return [name for inner in value for name in names_in(inner)]
+    return []
+
+
+def remove(folders: Iterable[Path]) -> None:
+    """Rename out of sight first, so that no half-removed artifact can be found."""
+    for folder in folders:
+        hidden = folder.with_name(f".{folder.name.lstrip('.')}.removed")
+        folder.rename(hidden)
+        shutil.rmtree(hidden)
