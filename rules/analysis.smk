@@ -13,6 +13,7 @@ rule decompose_variance:
         runtime=minutes("variance"),
     params:
         title=title("variance"),
+        stores=STORES,
         evaluation=each("--evaluation", "evaluation"),
         resamples=planned("variance", "resamples"),
         confidence=planned("variance", "confidence"),
@@ -20,7 +21,7 @@ rule decompose_variance:
     message:
         "decompose variance of {params.title}"
     shell:
-        "fca variance {STORES} --key {wildcards.key} "
+        "fca variance {params.stores} --key {wildcards.key} "
         "--profiles {input.profiles:q} {params.evaluation} --resamples {params.resamples:q} "
         "--confidence {params.confidence:q} --seed {params.seed:q} "
         "2> >(tee {log} >&2)"
@@ -43,6 +44,7 @@ rule estimate_effects:
         runtime=minutes("effects"),
     params:
         title=title("effects"),
+        stores=STORES,
         calibration=each("--calibration", "calibration"),
         evaluation=each("--evaluation", "evaluation"),
         replays=each("--replays", "replays"),
@@ -53,7 +55,7 @@ rule estimate_effects:
     message:
         "estimate effects of {params.title}"
     shell:
-        "fca effects {STORES} --key {wildcards.key} "
+        "fca effects {params.stores} --key {wildcards.key} "
         "{params.calibration} {params.evaluation} {params.replays} {params.maps} "
         "--resamples {params.resamples:q} --confidence {params.confidence:q} "
         "--seed {params.seed:q} "

@@ -14,6 +14,7 @@ rule record_coefficients:
         runtime=minutes("coefficients"),
     params:
         title=title("coefficients"),
+        stores=STORES,
         split=planned("coefficients", "split"),
         shard=planned("coefficients", "shard"),
         shards=planned("coefficients", "shards"),
@@ -23,7 +24,7 @@ rule record_coefficients:
     message:
         "record coefficients of {params.title}"
     shell:
-        "fca coefficients {STORES} --key {wildcards.key} "
+        "fca coefficients {params.stores} --key {wildcards.key} "
         "--model {input.model:q} --inputs {input.inputs:q} --split {params.split:q} "
         "--shard {params.shard:q} --shards {params.shards:q} --batch-size {params.batch_size:q} "
         "--precision {params.precision:q} --device {params.device:q} --threads {threads} "
@@ -44,11 +45,12 @@ rule estimate_profiles:
         runtime=minutes("profiles"),
     params:
         title=title("profiles"),
+        stores=STORES,
         calibration=each("--calibration", "calibration"),
     message:
         "estimate static profiles of {params.title}"
     shell:
-        "fca profiles {STORES} --key {wildcards.key} "
+        "fca profiles {params.stores} --key {wildcards.key} "
         "{params.calibration} "
         "2> >(tee {log} >&2)"
 

@@ -90,3 +90,16 @@ def minutes(stage):
         return FORECAST.minutes(stage, wildcards, threads, attempt)
 
     return runtime
+
+
+def cores(wildcards):
+    """CPU cores of a training: the threads of all its processes."""
+    training = PLAN.job("models", wildcards.key).arguments
+    return training["processes"] * training["threads"]
+
+
+def launcher(wildcards):
+    """What a training is started with; torchrun looks for a free port itself."""
+    processes = PLAN.job("models", wildcards.key).arguments["processes"]
+    several = f"torchrun --standalone --nproc-per-node {processes} -m fca"
+    return several if processes > 1 else "fca"

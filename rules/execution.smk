@@ -17,6 +17,7 @@ rule measure_execution:
         runtime=minutes("execution"),
     params:
         title=title("execution"),
+        stores=STORES,
         evaluation=each("--evaluation", "evaluation"),
         dense=each("--dense", "dense"),
         batch_size=planned("execution", "batch_size"),
@@ -27,7 +28,7 @@ rule measure_execution:
     message:
         "measure execution of {params.title}"
     shell:
-        "fca execution {STORES} --key {wildcards.key} "
+        "fca execution {params.stores} --key {wildcards.key} "
         "--model {input.model:q} --profiles {input.profiles:q} {params.evaluation} {params.dense} "
         "--batch-size {params.batch_size:q} --rounds {params.rounds:q} --seed {params.seed:q} "
         "--device {params.device:q} --threads {params.torch_threads} "

@@ -10,6 +10,7 @@ rule extract_inputs:
         runtime=minutes("inputs"),
     params:
         title=title("inputs"),
+        stores=STORES,
         corpus=planned("inputs", "corpus"),
         source=planned("inputs", "source"),
         field=planned("inputs", "field"),
@@ -22,7 +23,7 @@ rule extract_inputs:
     message:
         "extract inputs from {params.title}"
     shell:
-        "fca inputs {STORES} --key {wildcards.key} "
+        "fca inputs {params.stores} --key {wildcards.key} "
         "--corpus {params.corpus:q} --source {params.source:q} --field {params.field:q} "
         "--tokenizer {params.tokenizer:q} --length {params.length:q} "
         "--calibration {params.calibration:q} --evaluation {params.evaluation:q} "

@@ -15,6 +15,7 @@ rule map_layers:
         runtime=minutes("layers"),
     params:
         title=title("layers"),
+        stores=STORES,
         evaluation=each("--evaluation", "evaluation"),
         intervention=planned("layers", "intervention"),
         order=planned("layers", "order"),
@@ -25,7 +26,7 @@ rule map_layers:
     message:
         "map layers of {params.title}"
     shell:
-        "fca layers {STORES} --key {wildcards.key} "
+        "fca layers {params.stores} --key {wildcards.key} "
         "--model {input.model:q} --profiles {input.profiles:q} {params.evaluation} "
         "--intervention {params.intervention:q} --order {params.order:q} "
         "--repeats {params.repeats:q} --seed {params.seed:q} --shard {params.shard:q} "

@@ -1,16 +1,3 @@
-def cores(wildcards):
-    """CPU cores of a training: the threads of all its processes."""
-    training = PLAN.job("models", wildcards.key).arguments
-    return training["processes"] * training["threads"]
-
-
-# torchrun starts the processes of a training and looks for a free port itself.
-def launcher(wildcards):
-    processes = PLAN.job("models", wildcards.key).arguments["processes"]
-    several = f"torchrun --standalone --nproc-per-node {processes} -m fca"
-    return several if processes > 1 else "fca"
-
-
 rule train_model:
     input:
         inputs=upstream("models", "inputs"),
@@ -26,6 +13,7 @@ rule train_model:
         runtime=minutes("models"),
     params:
         title=title("models"),
+        stores=STORES,
         kind=planned("models", "kind"),
         architecture=planned("models", "architecture"),
         steps=planned("models", "steps"),
@@ -44,7 +32,7 @@ rule train_model:
     message:
         "train {params.title}"
     shell:
-        "{params.launcher} models {STORES} --key {wildcards.key} "
+        "{params.launcher} models {params.stores} --key {wildcards.key} "
         "--inputs {input.inputs:q} --kind {params.kind:q} --architecture {params.architecture:q} "
         "--steps {params.steps:q} --batch-size {params.batch_size:q} "
         "--learning-rate {params.learning_rate:q} --warmup {params.warmup:q} "
@@ -67,6 +55,7 @@ rule import_model:
         runtime=minutes("imports"),
     params:
         title=title("imports"),
+        stores=STORES,
         kind=planned("imports", "kind"),
         source=planned("imports", "source"),
         sites=planned("imports", "sites"),
@@ -74,7 +63,7 @@ rule import_model:
     message:
         "import {params.title}"
     shell:
-        "fca imports {STORES} --key {wildcards.key} "
+        "fca imports {params.stores} --key {wildcards.key} "
         "--kind {params.kind:q} --source {params.source:q} --sites {params.sites:q} "
         "--options {params.options:q} "
         "2> >(tee {log} >&2)"

@@ -15,6 +15,7 @@ rule replay_intervention:
         runtime=minutes("replay"),
     params:
         title=title("replay"),
+        stores=STORES,
         evaluation=each("--evaluation", "evaluation"),
         intervention=planned("replay", "intervention"),
         repeats=planned("replay", "repeats"),
@@ -25,7 +26,7 @@ rule replay_intervention:
     message:
         "replay {params.title}"
     shell:
-        "fca replay {STORES} --key {wildcards.key} "
+        "fca replay {params.stores} --key {wildcards.key} "
         "--model {input.model:q} --profiles {input.profiles:q} {params.evaluation} "
         "--intervention {params.intervention:q} --repeats {params.repeats:q} "
         "--seed {params.seed:q} --compared {params.compared:q} --shard {params.shard:q} "

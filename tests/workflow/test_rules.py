@@ -26,7 +26,7 @@ def rule_of(stage: str) -> str:
 def test_every_argument_of_a_stage_stands_in_its_rule(stage):
     rule = rule_of(stage)
     shell = rule[rule.index("shell:") :]
-    assert re.search(rf"[}} \"](fca )?{stage} {{STORES}} --key {{wildcards.key}}", shell)
+    assert re.search(rf"[}} \"](fca )?{stage} {{params.stores}} --key {{wildcards.key}}", shell)
     for argument in declaration(stage).arguments:
         if isinstance(argument.mark, Resumes):
             continue
