@@ -24,7 +24,7 @@ ROOMS = {
     "controllers": "sites, families, routing",
     "architectures": "one torch file per model trained here",
     "models": "kinds, checkpoints, imports",
-    "frozen": "capture, playback, passes, layer maps",
+    "frozen": "capture, playback, layer maps",
     "stages": "one plain function per rule",
     "results": "an analysis' artifacts as tables",
     "figures": "one function per figure",

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from fca.errors import FcaError, Undefined
+from fca.interventions.assignments import Labels
+from fca.interventions.draws import draw
 from fca.interventions.lattice import KEPT, REASSIGNED, full, name, names, reassignment, static
 from fca.interventions.profiles import profile
-from fca.interventions.reassignments import Labels, draw
 
 
 def test_names_are_methods_names():

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from fca.errors import FcaError, Undefined
-from fca.interventions.reassignments import Labels, draw
+from fca.interventions.assignments import Labels
+from fca.interventions.draws import draw
 
 DOCUMENTS = np.array([0, 0, 0, 1, 1, 2, 3, 3])
 LABELS = Labels(DOCUMENTS, tokens=5, layers=np.array([0, 1, 2]))

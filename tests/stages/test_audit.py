@@ -269,7 +269,7 @@ def test_a_shared_document_fails_the_disjointness_proof(audit, tmp_path):
 def test_a_broken_reassignment_fails_the_multiset_proof(audit, monkeypatch, tmp_path):
     import fca.frozen.model as frozen
     import fca.stages.replay as stage
-    from fca.interventions.reassignments import Assignment
+    from fca.interventions.assignments import Assignment
 
     def repeats_an_input(name, labels, seed):
         return Assignment(donors=np.zeros(len(labels.documents), dtype=int))
@@ -284,7 +284,7 @@ def test_a_broken_reassignment_fails_the_multiset_proof(audit, monkeypatch, tmp_
 
 def test_a_shuffle_that_uses_a_layer_twice_fails_the_multiset_proof(audit, monkeypatch):
     import fca.frozen.model as stage
-    from fca.interventions.reassignments import Assignment
+    from fca.interventions.assignments import Assignment
 
     monkeypatch.setattr(stage, "draw", lambda *_: Assignment(coefficients=np.array([1, 1, 2])))
     frozen = stage.FrozenModel.open(audit[1]["model"].path, [audit[1]["evaluation"].path], "cpu")

@@ -21,8 +21,9 @@ from fca.frozen.passes import record
 from fca.frozen.passes import replay as replay_batches
 from fca.frozen.playback import stays_live
 from fca.frozen.prepare import check_tokens
+from fca.interventions.assignments import Labels
+from fca.interventions.draws import draw
 from fca.interventions.profiles import ORACLES, oracle, profile
-from fca.interventions.reassignments import Labels, draw
 
 
 def capture(

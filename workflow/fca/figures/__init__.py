@@ -5,13 +5,13 @@ A figure is a function of that name in that module.
 
 FIGURES = {
     "retention": "effects",
-    "function": "function",
+    "function": "effects",
     "penalties": "effects",
     "factors": "effects",
     "layers": "layers",
     "views": "views",
     "divergence": "effects",
-    "variance": "variance",
+    "variance": "coefficients",
     "coefficients": "coefficients",
     "execution": "execution",
     "training": "training",

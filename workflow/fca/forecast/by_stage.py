@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fca.forecast.needs import SINGLE, WITH_TORCH, WITHOUT_TORCH, Needs, Text
-from fca.interventions.reassignments import is_random
+from fca.interventions.draws import is_random
 from fca.models.sizes import Sizes
 
 # ASSUME: a document has 2,000 bytes or more, and what is kept of it takes 200.

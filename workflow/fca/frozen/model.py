@@ -18,9 +18,10 @@ from fca.controllers.forms import Form, forms_from
 from fca.controllers.sites import Site
 from fca.errors import FcaError, ProofError
 from fca.frozen.passes import CoefficientsOf, batches
+from fca.interventions.assignments import Labels
+from fca.interventions.draws import draw, is_random
 from fca.interventions.multiset import Multisets, fingerprint
 from fca.interventions.profiles import ORACLES, PROFILES, oracle, profile
-from fca.interventions.reassignments import Labels, draw, is_random
 from fca.models.checkpoint import load_checkpoint
 from fca.recordings.reading import array, labels_of, open_recording, open_recordings, reader
 from fca.recordings.writing import RECORDING

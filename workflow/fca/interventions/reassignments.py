@@ -2,56 +2,15 @@
 
 Reassignments keep the multiset of coefficients and break one alignment each: `cross_input` that
 of inputs, `token_shuffle` that of tokens, `layer_shuffle` that of layers, `expert_shuffle` that of
-channels within a layer; joined by `+`, several.
-Each is drawn as indices only, so that arrays larger than memory are rearranged batch by batch.
+channels within a layer; joined by `+`, several (see `draws`).
 """
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fca.errors import FcaError, Undefined
-from fca.interventions.lattice import after
-
-Indices = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Labels:
-    """What a reassignment needs to know: documents [input], number of tokens, layers [coefficient]."""
-
-    documents: Indices
-    tokens: int
-    layers: Indices
-
-
-@dataclass(frozen=True)
-class Assignment:
-    """For every place the place its coefficient comes from; None leaves that axis alone.
-
-    donors [input]; tokens [input, token] or [input, token, coefficient]; coefficients [coefficient].
-    """
-
-    donors: Indices | None = None
-    tokens: Indices | None = None
-    coefficients: Indices | None = None
-
-    def gather(self, read: Callable[[Indices], NDArray], inputs: Indices) -> NDArray:
-        """Reassigned coefficients [len(inputs), token, coefficient].
-
-        read(inputs) returns the cached coefficients of those inputs in that order.
-        """
-        values = read(inputs if self.donors is None else self.donors[inputs])
-        if self.tokens is not None:
-            order = self.tokens[inputs]
-            if order.ndim == 2:
-                order = order[:, :, None]
-            values = np.take_along_axis(values, order, axis=1)
-        return values if self.coefficients is None else values[:, :, self.coefficients]
+from fca.errors import Undefined
+from fca.interventions.assignments import Assignment, Indices, Labels
 
 
 def correct(labels: Labels, rng: np.random.Generator) -> Assignment:
@@ -158,38 +117,3 @@ REASSIGNMENTS: dict[str, Callable[[Labels, np.random.Generator], Assignment]] = 
     "layer_shuffle": layer_shuffle,
     "expert_shuffle": expert_shuffle,
 }
-
-
-def draw(name: str, labels: Labels, seed: int) -> Assignment:
-    """The assignment of a reassignment such as `cross_input+token_shuffle`, from a seed.
-
-    A part's draw depends on the seed and its own name only, so `cross_input` has the same donors
-    alone and in every combination. Raises FcaError for unknown names and for two on one axis.
-    """
-    merged: dict[str, Indices] = {}
-    for part in name.split("+"):
-        draw_part = drawing(part)
-        if draw_part is None:
-            known = ", ".join([*REASSIGNMENTS, after("token_shuffle", 4)])
-            raise FcaError(f"unknown intervention {part!r}; known: {known}")
-        stream = [seed, *part.encode()]
-        drawn = draw_part(labels, np.random.default_rng(stream))
-        for axis in ("donors", "tokens", "coefficients"):
-            indices = getattr(drawn, axis)
-            if indices is not None and axis in merged:
-                raise FcaError(f"intervention {name!r} rearranges the same axis twice")
-            if indices is not None:
-                merged[axis] = indices
-    return Assignment(**merged)
-
-
-def drawing(part: str) -> Callable[[Labels, np.random.Generator], Assignment] | None:
-    """How a reassignment without `+` is drawn; None for names that are no reassignment."""
-    if sinks := re.fullmatch(r"token_shuffle_after_([1-9]\d*)", part):
-        return partial(token_shuffle, keep_first=int(sinks.group(1)))
-    return REASSIGNMENTS.get(part)
-
-
-def is_random(name: str) -> bool:
-    """Whether an intervention is drawn at random, so that repeating it makes sense."""
-    return any(drawing(part) is not None and part != "correct" for part in name.split("+"))

@@ -12,7 +12,7 @@ import zarr
 from numpy.typing import NDArray
 
 from fca.errors import FcaError
-from fca.interventions.reassignments import Labels
+from fca.interventions.assignments import Labels
 from fca.recordings.writing import RECORDING
 
 #: attributes that the shards of one set need not share

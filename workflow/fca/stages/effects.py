@@ -7,7 +7,7 @@ every intervention, nats per token) and proofs.json.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,12 @@ from fca.statistics.factors import factors, sinks
 from fca.statistics.intervals import UNDEFINED, Bootstrap, by_document, cells, within
 from fca.statistics.layer_penalties import COLUMNS, by_layer
 from fca.statistics.token_classes import frequency_classes, penalties, position_classes
+
+#: table -> what makes it from the losses of all interventions by document
+OF_LOSSES: dict[str, Callable[[Losses], pd.DataFrame]] = {
+    "factors": factors,
+    "sinks": sinks,
+}
 
 
 def effects(
@@ -58,8 +64,8 @@ def effects(
         table[column] = [getattr(defined[name], column) for name in table["intervention"]]
     write_table(into, "effects", table)
     known = Losses.of(losses, documents, bootstrap)
-    write_table(into, "factors", factors(known))
-    write_table(into, "sinks", sinks(known))
+    for name, statistic in OF_LOSSES.items():
+        write_table(into, name, statistic(known))
     by_token = {name: r.by_token for name, r in defined.items()}
     tokens = recording["tokens"].values
     views = {
