@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CORES ?= all
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: audit smoke smollm2 test test-vision test-slurm lint clean
+.PHONY: audit smoke smollm2 test test-fast test-vision test-slurm lint clean
 
 audit: $(VENV)/audit.done
 	snakemake --cores $(CORES) all
@@ -23,7 +23,11 @@ smollm2: $(VENV)/test.done
 	fca summary --index results/smollm2/index.json
 
 test: $(VENV)/test.done
-	pytest
+	pytest --durations=10
+
+# What neither trains nor runs whole commands: under a minute.
+test-fast: $(VENV)/test.done
+	pytest -m "not slow"
 
 # An environment of its own: timm needs a torchvision, and that a torch that fits it.
 test-vision:

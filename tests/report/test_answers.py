@@ -1,10 +1,9 @@
-"""Verdicts follow from the numbers and the conventions, and say so where they are undecided."""
+"""The three answers follow from the numbers and their intervals."""
 
 import pandas as pd
 import pytest
 
 from fca.report.answers import above, execution, grouped_shares
-from fca.results.numbers import across
 
 CONVENTIONS = {"variation": 0.01, "dependence": 0.01, "static_enough": 0.95, "free": 0.001, "execution": 0.01}
 
@@ -81,10 +80,3 @@ def test_shares_are_grouped_by_what_they_hold():
     assert grouped_shares(frame) == pytest.approx(
         {"static": 0.6, "position": 0.1, "input": 0.3, "between": 0.1}
     )
-
-
-def test_one_undefined_seed_makes_the_group_undefined():
-    one, none = {"value": 1.0, "low": 0.5, "high": 1.5}, {"value": None, "low": None, "high": None}
-    assert across([one, none])["value"] is None
-    assert across([one])["low"] == 0.5
-    assert across([one, {**one, "value": 2.0}])["interval"] == "t over seeds"

@@ -74,7 +74,7 @@ class Attention(nn.Module):
             nn.Linear(config.dim, config.dim, bias=not config.former) for _ in range(4)
         )
         if config.use_qk_norm:
-            # the release uses RMS norms here in both families
+            # the release uses RMS norms here in both of its models
             self.q_norm = RMSNorm(config.head_dim, config.norm_eps)
             self.k_norm = RMSNorm(config.head_dim, config.norm_eps)
         turned = config.head_dim if config.former else int(config.head_dim * config.rotary_pct)

@@ -11,7 +11,7 @@ from fca.results.groups import hierarchy
 from fca.results.results import Results, number
 from fca.statistics.layer_penalties import free
 
-KINDS = {
+TERMS = {
     "shapley": "Shapley share of the gap",
     "interaction": "interaction of reassignments",
     "factorial": "factorial effect of reassignments",
@@ -53,7 +53,7 @@ def who(row: Any) -> str:
 
 def factors(results: Results) -> Detail:
     rows = [
-        (who(r), KINDS[r["what"]], r["term"].replace(":", " x "), *both(r, "effect"))
+        (who(r), TERMS[r["what"]], r["term"].replace(":", " x "), *both(r, "effect"))
         for r in results.table("effects", "factors").to_dict("records")
     ]
     return Detail(
