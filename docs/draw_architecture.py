@@ -104,7 +104,6 @@ def draw() -> str:
     graph = arrows()
     rows = levels(graph)
     page = max(len(row) for row in rows) * (WIDTH + GAP_X) - GAP_X + 2 * MARGIN
-    total = sum(len(path.read_text().splitlines()) for path in modules())
     place = {}
     for y, row in enumerate(rows):
         left = (page - len(row) * (WIDTH + GAP_X) + GAP_X) / 2
@@ -121,8 +120,8 @@ def draw() -> str:
                 f'{end[0]:.0f},{end[1] - bend:.0f} {end[0]:.0f},{end[1]:.0f}" class="arrow"/>'
             )
     for room, (x, y) in place.items():
-        files, count = lines_of(room)
-        size = f"{files} file{'s' * (files > 1)}, {100 * count / total:.0f} %"
+        files, _ = lines_of(room)
+        size = f"{files} file{'s' * (files > 1)}"
         boxes.append(
             f'<rect x="{x:.0f}" y="{y:.0f}" width="{WIDTH}" height="{HEIGHT}" rx="6"/>'
             f'<text x="{x + 10:.0f}" y="{y + 23:.0f}" class="name">{room}</text>'

@@ -17,7 +17,7 @@ COARSE = [
 ]  # fmt: skip
 
 
-def losses_of(cost, documents=30, noise=0.05, seed=3):
+def losses_of(cost, documents=64, noise=0.05, seed=3):
     """Losses [input] of every lattice member: cost(intact factors) plus noise shared by none."""
     rng = np.random.default_rng(seed)
     base = rng.normal(3, 0.3, documents)
@@ -94,12 +94,12 @@ def test_what_is_not_measured_is_absent():
 
 
 def test_the_first_tokens_part_of_a_shuffle(rng):
-    base = rng.normal(3, 0.3, 30)
+    base = rng.normal(3, 0.3, 64)
     losses = {"correct": base, "token_shuffle": base + 2, "token_shuffle_after_4": base + 0.5}
-    table = sinks(Losses.of(losses, np.arange(30), Bootstrap(200)))
+    table = sinks(Losses.of(losses, np.arange(64), Bootstrap(200)))
     row = table.set_index("intervention").loc["token_shuffle_after_4"]
     assert (row["first_tokens"], row["part"]) == (4, pytest.approx(1.5))
     assert row["share"] == pytest.approx(0.75)
     losses["token_shuffle"] = base
-    table = sinks(Losses.of(losses, np.arange(30), Bootstrap(200)))
+    table = sinks(Losses.of(losses, np.arange(64), Bootstrap(200)))
     assert table["share"].tolist() == ["undefined"]

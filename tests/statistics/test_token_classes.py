@@ -40,4 +40,4 @@ def test_empty_classes_and_single_documents_are_defined(rng):
     table = penalties(losses, np.array([[0, 2, 2]]), [(0, 0), (1, 9), (10, 99)], np.zeros(1), Bootstrap(100))
     assert table["from"].tolist() == [0, 10]
     assert (table["penalty"] == 1).all()
-    assert (table["penalty_low"] == "undefined").all()
+    assert (table.loc[table["intervention"] != "correct", "penalty_low"] == "too few documents").all()

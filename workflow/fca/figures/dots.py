@@ -14,7 +14,7 @@ from fca.results.results import number
 def panels(
     table: pd.DataFrame, quantity: str, interventions: Sequence[str], scale: float, label: str
 ) -> Figure:
-    """Every seed its own dot with its bootstrap interval; all groups share the scale's meaning."""
+    """Every seed its own dot with its interval; all groups share the scale's meaning."""
     groups = list(dict.fromkeys(table["model"]))
     colours = colour_of(groups)
     shape = (1, max(len(groups), 1))

@@ -14,7 +14,7 @@ from fca.results.results import Results, number
     "Retention of every intervention: the share of the Correct-to-GlobalMean gap it keeps.",
     "Retention: the share of the gap between one constant everywhere (0 %) and the model's own "
     "coefficients (100 %, grey line) that each intervention keeps. One dot per training seed; bars "
-    "are paired bootstrap intervals over documents. Undefined where the gap's interval contains 0.",
+    "are intervals over documents. Undefined where the gap's interval contains 0.",
 )
 def retention(results: Results) -> Figure:
     table = results.table("effects")
@@ -28,7 +28,7 @@ def retention(results: Results) -> Figure:
 @caption(
     "Penalty of every intervention: how much worse than the model's own coefficients.",
     "Penalty of each intervention: loss under replay minus loss with the untouched coefficients, "
-    "nats per predicted token. One dot per training seed; bars are paired bootstrap intervals over "
+    "nats per predicted token. One dot per training seed; bars are intervals over "
     "documents. Zero means that the frozen model does not mind. Each panel has its own scale.",
 )
 def penalties(results: Results) -> Figure:
@@ -42,7 +42,7 @@ def penalties(results: Results) -> Figure:
     "Each factor's Shapley share of the gap between one constant everywhere and the model's own "
     "coefficients: how much of it is recovered by keeping the factor, averaged over the orders in "
     "which factors are kept. Shares of a model add up to 100 %. Layer includes the channels within it "
-    "unless they are listed. One dot per training seed; bars are bootstrap intervals over documents.",
+    "unless they are listed. One dot per training seed; bars are intervals over documents.",
 )
 def factors(results: Results) -> Figure:
     table = results.table("effects", "factors")

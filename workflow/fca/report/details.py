@@ -8,6 +8,7 @@ import pandas as pd
 
 from fca.report.wording import interval
 from fca.results.groups import hierarchy
+from fca.results.numbers import estimate_of
 from fca.results.results import Results, number
 from fca.statistics.layer_penalties import free
 
@@ -36,10 +37,10 @@ def details(results: Results) -> list[Detail]:
 
 def value(row: Any, quantity: str, scale: float, form: str, unit: str = "") -> str:
     """A value with its interval, or the word undefined."""
-    known, low, high = (number(row[quantity + s]) for s in ("", "_low", "_high"))
-    if known is None:
+    found = estimate_of(row, quantity)
+    if found["value"] is None:
         return "undefined"
-    return f"{scale * known:{form}}{unit}{interval({'low': low, 'high': high}, scale, form)}"
+    return f"{scale * found['value']:{form}}{unit}{interval(found, scale, form)}"
 
 
 def both(row: Any, quantity: str) -> tuple[str, str]:

@@ -10,7 +10,7 @@ import yaml
 
 from fca.figures import FIGURES
 from fca.figures.draw import figure
-from fca.report.details import details
+from fca.report.details import details, value
 from fca.report.summary import PROOFS, claims_of
 from fca.report.wording import interval
 from fca.results.results import Results, number
@@ -119,10 +119,7 @@ def signed(estimate: dict[str, Any]) -> str:
 
 def cell(row: pd.Series, quantity: str, scale: float = 1.0, form: str = ".4f") -> str:
     """A table's value with its interval."""
-    value, low, high = (number(row[f"{quantity}{s}"]) for s in ("", "_low", "_high"))
-    if value is None:
-        return "undefined"
-    return f"{scale * value:{form}}" + interval({"low": low, "high": high}, scale, form)
+    return value(row, quantity, scale, form)
 
 
 def plain(value: Any, form: str) -> str:

@@ -1,6 +1,7 @@
 """In: a number with its interval. Out: the same in words."""
 
 from fca.results.numbers import Number
+from fca.statistics.intervals import TOO_FEW
 
 
 def nats(estimate: Number) -> str:
@@ -17,5 +18,5 @@ def percent(estimate: Number) -> str:
 
 def interval(estimate: Number, scale: float, form: str) -> str:
     if estimate["low"] is None or estimate["high"] is None:
-        return ""
+        return f" ({TOO_FEW})" if estimate.get("interval") == TOO_FEW else ""
     return f" [{scale * estimate['low']:{form}}, {scale * estimate['high']:{form}}]"

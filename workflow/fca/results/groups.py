@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from fca.results.results import Model, Results, number
+from fca.results.sample_size import losses_of
 from fca.statistics.effects import difference
 from fca.statistics.hierarchy import Summary, over_seeds_and_documents
 from fca.statistics.intervals import UNDEFINED, Bootstrap, cells
-from fca.results.sample_size import losses_of
-from fca.results.results import Model, Results, number
 
 COLUMNS = [
     "model", "intervention", "quantity", "seeds", "documents", "value", "value_low", "value_high",

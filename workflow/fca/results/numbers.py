@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fca.statistics.layer_penalties import free
+from fca.results.results import Model, note, number
 from fca.statistics.effects import over_seeds
-from fca.results.results import Model, number
+from fca.statistics.layer_penalties import free
+
+OVER_DOCUMENTS = "bootstrap-t and t over documents"
 
 Number = dict[str, Any]  # value, low, high (None where undefined), n, interval
 
@@ -21,7 +23,7 @@ def across(estimates: Sequence[Mapping[str, Any]]) -> Number:
             "low": one.get("low"),
             "high": one.get("high"),
             "n": len(values),
-            "interval": "bootstrap over documents" if one.get("low") is not None else None,
+            "interval": OVER_DOCUMENTS if one.get("low") is not None else one.get("interval") or None,
         }
     if len(defined) < len(values):
         return {"value": None, "low": None, "high": None, "n": len(values), "interval": None}
@@ -39,7 +41,7 @@ def across(estimates: Sequence[Mapping[str, Any]]) -> Number:
     }
 
 
-def effect(model: Model, intervention: str, quantity: str) -> dict[str, float | None]:
+def effect(model: Model, intervention: str, quantity: str) -> dict[str, Any]:
     """A model's estimate of nll, penalty or retention; undefined where it was not replayed."""
     return row_of(model, "effects", {"intervention": intervention}, quantity)
 
@@ -50,16 +52,20 @@ def terms(model: Model) -> list[str]:
     return list(table.loc[table["what"] == "shapley", "term"])
 
 
-def row_of(model: Model, table: str, where: Mapping[str, str], quantity: str) -> dict[str, float | None]:
+def row_of(model: Model, table: str, where: Mapping[str, str], quantity: str) -> dict[str, Any]:
     """An estimate from one row of a table of the effects; undefined where there is none."""
     rows = model.table("effects", table)
     for column, value in where.items():
         rows = rows[rows[column] == value]
     if rows.empty or quantity not in rows:
         return dict.fromkeys(("value", "low", "high"))
-    return {
-        k: number(rows.iloc[0][quantity + s]) for k, s in (("value", ""), ("low", "_low"), ("high", "_high"))
-    }
+    return estimate_of(rows.iloc[0], quantity)
+
+
+def estimate_of(row: Mapping[str, Any], quantity: str) -> dict[str, Any]:
+    """A row's value, low and high, None where undefined, and in `interval` why there is none."""
+    found = {k: number(row[quantity + s]) for k, s in (("value", ""), ("low", "_low"), ("high", "_high"))}
+    return found | {"interval": note(row[f"{quantity}_low"])}
 
 
 def free_layers(models: Sequence[Model], threshold: float) -> dict[str, list[int]]:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fca.errors import FcaError
 from fca.recordings.reading import open_recordings
 from fca.recordings.tables import TABLES
+from fca.statistics.intervals import TOO_FEW
 from fca.store.artifacts import Store
 from fca.store.manifest import Artifact
-from fca.errors import FcaError
 
 
 @dataclass(frozen=True)
@@ -125,5 +126,11 @@ class Results:
 
 
 def number(value: Any) -> float | None:
-    """A table's cell as a number; None where it says undefined."""
-    return None if value == "undefined" or pd.isna(value) else float(value)
+    """A table's cell as a number; None where it says that there is none, or why."""
+    found = pd.to_numeric(value, errors="coerce")
+    return None if pd.isna(found) else float(found)
+
+
+def note(value: Any) -> str:
+    """Why a table's cell holds no bound of an interval; empty where it does."""
+    return value if value == TOO_FEW else ""

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from fca.results.results import Model, Results
 from fca.statistics.effects import Losses, difference
 from fca.statistics.intervals import Bootstrap
 from fca.statistics.power import Power, inputs_for, power
-from fca.results.results import Model, Results
 
 
 @dataclass(frozen=True)

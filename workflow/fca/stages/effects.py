@@ -59,7 +59,7 @@ def effects(
     defined = {r.name: r for r in found if r.defined}
     losses = {name: r.by_input for name, r in defined.items()}
     table = tidy(estimate_effects(losses, documents, bootstrap))
-    table = table.merge(significance(losses, documents), on="intervention")
+    table = table.merge(significance(losses, documents, bootstrap), on="intervention")
     for column in ("repeats", "repeat_sd"):
         table[column] = [getattr(defined[name], column) for name in table["intervention"]]
     write_table(into, "effects", table)

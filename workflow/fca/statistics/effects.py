@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from fca.statistics.intervals import UNDEFINED, Bootstrap, Estimate, by_document, cells, holm, p_value
+from fca.statistics.intervals import ALL, NOTHING, UNDEFINED, Bootstrap, Estimate, by_document, cells, holm
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class Losses:
 
     def contrast(self, weights: Mapping[str, float]) -> Estimate:
         """Mean over inputs of a weighted sum of losses, nats per token."""
+        if not any(weights.values()):
+            return NOTHING
         return self.bootstrap.ratio(self.total(weights), self.inputs)
 
     @cached_property
@@ -52,9 +54,14 @@ class Losses:
         ASSUME: undefined where the gap's interval holds 0 or lies below it, since then one
         constant serves the model as well as its own coefficients and a share means nothing.
         """
+        whole = {"global_mean": 1.0, "correct": -1.0}
         if not self.gap.above_zero:
             return UNDEFINED
-        return self.bootstrap.ratio(self.total(weights), self.total({"global_mean": 1, "correct": -1}))
+        if not any(weights.values()):
+            return NOTHING
+        if weights == whole:
+            return ALL
+        return self.bootstrap.ratio(self.total(weights), self.total(whole))
 
 
 def effects(
@@ -81,11 +88,14 @@ def difference(a: str, b: str) -> dict[str, float]:
     return {a: 0.0} if a == b else {a: 1.0, b: -1.0}
 
 
-def significance(losses: Mapping[str, NDArray], documents: NDArray) -> pd.DataFrame:
-    """Columns intervention, p, p_holm: whether each penalty is 0; p_holm corrects for their number."""
-    known = Losses.of(losses, documents, Bootstrap())
+def significance(losses: Mapping[str, NDArray], documents: NDArray, bootstrap: Bootstrap) -> pd.DataFrame:
+    """Columns intervention, p, p_holm: whether each penalty is 0; p_holm corrects for their number.
+
+    p belongs to the penalty's interval: it is below 0.05 exactly where the 95 % interval excludes 0.
+    """
+    known = Losses.of(losses, documents, bootstrap)
     names = [name for name in losses if name != "correct"]
-    values = [p_value(known.total(difference(name, "correct")), known.inputs) for name in names]
+    values = [known.contrast(difference(name, "correct")).p for name in names]
     rows = [("correct", None, None), *zip(names, values, holm(values))]
     frame = pd.DataFrame(rows, columns=["intervention", "p", "p_holm"], dtype=object)
     return frame.where(frame.notna(), "undefined")

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fca.statistics.intervals import Bootstrap, by_document, cells, holm, p_value
+from fca.statistics.intervals import Bootstrap, by_document, cells, holm
 
 COLUMNS = [
     "intervention", "order", "layer", "penalty", "penalty_low", "penalty_high", "p", "p_holm",
@@ -27,10 +27,11 @@ def by_layer(
     """
     inputs = by_document(np.ones(len(documents)), documents)
     more = [by_document(row - correct, documents) for row in losses]
-    values = [p_value(m, inputs) for m in more]
+    found = [bootstrap.ratio(m, inputs) for m in more]
+    values = [penalty.p for penalty in found]
     rows = [
-        [intervention, order, int(layer), *cells({"penalty": bootstrap.ratio(m, inputs)}).values(), p, q]
-        for layer, m, p, q in zip(layers, more, values, holm(values))
+        [intervention, order, int(layer), *cells({"penalty": penalty}).values(), p, q]
+        for layer, penalty, p, q in zip(layers, found, values, holm(values))
     ]
     frame = pd.DataFrame(rows, columns=COLUMNS, dtype=object)
     return frame.where(frame.notna(), "undefined")
