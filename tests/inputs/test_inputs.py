@@ -184,3 +184,11 @@ def test_one_document_is_held_at_a_time(tmp_path):
     assert training[200_000] == 0
     assert first["sha256"] == hashlib.sha256(text).hexdigest()
     assert not (into / "training.raw").exists()
+
+
+@pytest.mark.parametrize("corpus", ["lines", "jsonl"])
+def test_bytes_that_are_no_text_are_named(corpus, tmp_path):
+    file = tmp_path / "broken.txt"
+    file.write_bytes(b'{"text": "good"}\n{"text": "\xff\xfe"}\n')
+    with pytest.raises(FcaError, match=r"broken.txt: not UTF-8 text after line \d"):
+        list(documents(corpus, str(file)))

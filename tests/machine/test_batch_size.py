@@ -70,6 +70,19 @@ def test_a_model_that_is_spread_gives_the_same_bits(family):
             assert found.controller_runs == 0
 
 
+def test_what_is_kept_on_the_disk_goes_with_the_model(tmp_path, monkeypatch):
+    import gc
+    import tempfile
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    model = build("featuregate")
+    spread = place(model, "cpu", {"cpu": size_of(model) // 2, "disk": 10**9})
+    assert list(tmp_path.glob("fca-offload-*"))
+    del model, spread
+    gc.collect()
+    assert not list(tmp_path.glob("fca-offload-*"))
+
+
 def test_a_model_that_fits_is_just_moved():
     model = build("featuregate")
     assert place(model, "cpu") is model

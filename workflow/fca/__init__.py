@@ -7,9 +7,10 @@ from importlib import import_module
 from typing import Any
 
 _PUBLIC = {
-    "fca.notebook": (
-        "capture", "replay", "reassign", "correct", "cross_input", "token_shuffle", "layer_shuffle",
-        "static", "global_mean", "layer_mean", "divergence",
+    "fca.notebook.audit": ("capture", "replay", "divergence"),
+    "fca.notebook.changes": (
+        "reassign", "correct", "cross_input", "token_shuffle", "layer_shuffle", "static", "global_mean",
+        "layer_mean",
     ),
     "fca.models.checkpoint": ("load_checkpoint",),
     "fca.controllers.sites": ("Output", "Site", "Slice", "find_sites"),

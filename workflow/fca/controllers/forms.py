@@ -14,6 +14,8 @@ from torch import Tensor
 from fca.controllers.sites import Site
 from fca.errors import FcaError
 
+HELD = (torch.float32, torch.bfloat16, torch.float16, torch.bool, torch.uint8, torch.int8, torch.int16)
+
 
 @dataclass(frozen=True)
 class Form:
@@ -47,7 +49,24 @@ def to_channels(output: Tensor, batch: int, token: int, path: str) -> tuple[Tens
             f"[batch={batch}, token={token}, ...] nor [batch * token, ...] nor [batch, ...]"
         )
     tokens = 1 if form.token == "none" else token
+    check_storable(output, path)
     return output.float().reshape(batch, tokens, form.channels), form
+
+
+def check_storable(output: Tensor, path: str) -> None:
+    """Refuse numbers that float32, in which coefficients are kept, does not hold exactly."""
+    if output.dtype in HELD:
+        return
+    if output.is_complex() or not torch.equal(output.float().to(output.dtype), output):
+        raise FcaError(
+            f"site {path!r} emits {str(output.dtype).removeprefix('torch.')} values that float32 does not "
+            "hold exactly, so a replay could not be exact; run the model in float32 or bfloat16"
+        )
+
+
+def continuous(form: Form) -> bool:
+    """Whether a site can emit any number, such as a mean, or only whole ones (integers, booleans)."""
+    return getattr(torch, form.dtype).is_floating_point
 
 
 def from_channels(coefficients: Tensor, form: Form) -> Tensor:
@@ -57,7 +76,13 @@ def from_channels(coefficients: Tensor, form: Form) -> Tensor:
     """
     batch, token = coefficients.shape[:2]
     lead = {"axis": (batch, token), "flat": (batch * token,), "none": (batch,)}[form.token]
-    shaped = coefficients.reshape(*lead, *form.shape).to(getattr(torch, form.dtype))
+    given = coefficients.reshape(*lead, *form.shape)
+    shaped = given.to(getattr(torch, form.dtype))
+    if not continuous(form) and not torch.equal(shaped.to(given.dtype), given):
+        raise FcaError(
+            f"the site emits {form.dtype}, whole numbers only, and what is to be played back holds others, "
+            "as a mean does; use reassignments"
+        )
     return shaped.contiguous()
 
 

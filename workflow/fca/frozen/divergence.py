@@ -20,7 +20,7 @@ from fca.frozen.prepare import tensor_of
 MEASURES = ("kl", "total_variation", "top1_agreement")
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def divergences(
     model: nn.Module,
     sites: Sequence[Site],

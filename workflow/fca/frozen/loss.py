@@ -1,14 +1,44 @@
 """In: a model and tokens. Out: logits, and the loss of every predicted token."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from fca.errors import FcaError
+
 
 def run(model: nn.Module, tokens: Tensor) -> Tensor:
-    """Logits [batch, token, vocabulary] of a model that returns them bare or as `.logits`."""
-    output = model(tokens)
-    return output if isinstance(output, Tensor) else output.logits
+    """Logits [batch, token, vocabulary] of a model that returns them bare or among others."""
+    return logits_of(model(tokens))
+
+
+def logits_of(output: Any) -> Tensor:
+    """The logits in what a model returns: a tensor, `.logits`, `["logits"]`, or the one tensor of a
+    tuple that has a batch and more axes, as in (logits, loss), (loss, logits) and (logits, None).
+
+    Raises FcaError where that leaves none or several.
+    """
+    if isinstance(output, Mapping):
+        output = output.get("logits", tuple(output.values()))
+    output = getattr(output, "logits", output)
+    if isinstance(output, Tensor):
+        return output
+    parts = output if isinstance(output, tuple | list) else ()
+    found = [part for part in parts if isinstance(part, Tensor) and part.ndim > 1]
+    if len(found) != 1:
+        shown = ", ".join(shape_of(part) for part in parts) or type(output).__name__
+        raise FcaError(
+            f"the model returns ({shown}), in which {len(found)} tensors could be the logits; return them "
+            "alone, as `.logits`, or under the key 'logits'"
+        )
+    return found[0]
+
+
+def shape_of(part: Any) -> str:
+    return f"tensor {tuple(part.shape)}" if isinstance(part, Tensor) else type(part).__name__
 
 
 def measured(logits: Tensor, inputs: Tensor) -> Tensor:

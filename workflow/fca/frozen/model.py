@@ -14,9 +14,9 @@ import xarray as xr
 from numpy.typing import NDArray
 from torch import nn
 
-from fca.controllers.forms import Form, forms_from
+from fca.controllers.forms import Form, continuous, forms_from
 from fca.controllers.sites import Site
-from fca.errors import FcaError, ProofError
+from fca.errors import FcaError, ProofError, Undefined
 from fca.frozen.passes import CoefficientsOf, batches
 from fca.interventions.assignments import Labels
 from fca.interventions.draws import draw, is_random
@@ -101,6 +101,9 @@ class FrozenModel:
         Raises Undefined where the intervention is not defined for this model, and ProofError
         where a reassignment of the whole set changed a coefficient's multiset.
         """
+        whole_numbers = not all(continuous(form) for calls in self.forms for form in calls)
+        if whole_numbers and intervention in (ORACLES | PROFILES):
+            raise Undefined(f"{intervention} is a mean, but a controller here emits whole numbers only")
         if intervention in ORACLES:
             oracle(intervention, self.read(np.arange(1)), self.layers)  # Undefined now, not within a pass
             return [lambda inputs: oracle(intervention, self.correct(inputs), self.layers)], []

@@ -57,7 +57,7 @@ def _finite(nll: Tensor, inputs: slice) -> np.ndarray:
     return values
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def recording_bytes(model: nn.Module, sites: Sequence[Site], inputs: np.ndarray) -> int:
     """Peak bytes of the tensors of a recording pass over inputs, losses and coefficients included."""
     ids = tensor_of(inputs, model)
@@ -71,7 +71,7 @@ def recording_bytes(model: nn.Module, sites: Sequence[Site], inputs: np.ndarray)
     return peak_bytes(recorded)
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def record(model: nn.Module, sites: Sequence[Site], tokens: np.ndarray, batch_size: int) -> Iterator[Batch]:
     """Run the unperturbed model and yield what its controllers emitted.
 
@@ -100,7 +100,7 @@ def record(model: nn.Module, sites: Sequence[Site], tokens: np.ndarray, batch_si
         yield Batch(inputs, nll, digest(logits), coefficients, forms)
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def replay(
     model: nn.Module,
     sites: Sequence[Site],

@@ -68,27 +68,36 @@ def documents(corpus: str, source: str, field: str = "text") -> Iterator[Documen
         if corpus == "jsonl":
             yield from _jsonl(name, path, field)
         elif corpus == "lines":
-            with _open_text(path) as lines:
-                for number, line in enumerate(lines, start=1):
-                    yield Document(f"{name}:{number}", line.rstrip("\n"))
+            for number, line in _lines(path):
+                yield Document(f"{name}:{number}", line.rstrip("\n"))
         else:
             # Undecodable bytes are replaced: one odd file must not stop an audit.
             yield Document(name, path.read_text(encoding="utf-8", errors="replace"))
 
 
 def _jsonl(name: str, path: Path, field: str) -> Iterator[Document]:
+    for number, line in _lines(path):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise FcaError(f"{path}:{number}: not JSON ({error})") from None
+        if not isinstance(row, dict) or not isinstance(row.get(field), str):
+            keys = ", ".join(row) if isinstance(row, dict) else type(row).__name__
+            raise FcaError(f"{path}:{number}: no text in field {field!r}; it has {keys}")
+        yield Document(f"{name}:{number}", row[field])
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Numbered lines of a text file. Raises FcaError for bytes that are no UTF-8."""
     with _open_text(path) as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                raise FcaError(f"{path}:{number}: not JSON ({error})") from None
-            if not isinstance(row, dict) or not isinstance(row.get(field), str):
-                keys = ", ".join(row) if isinstance(row, dict) else type(row).__name__
-                raise FcaError(f"{path}:{number}: no text in field {field!r}; it has {keys}")
-            yield Document(f"{name}:{number}", row[field])
+        number = 0
+        try:
+            for number, line in enumerate(lines, start=1):
+                yield number, line
+        except UnicodeDecodeError as error:
+            raise FcaError(f"{path}: not UTF-8 text after line {number} ({error.reason})") from None
 
 
 def _open_text(path: Path) -> fsspec.core.OpenFile:

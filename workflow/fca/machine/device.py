@@ -1,6 +1,8 @@
 """In: what torch finds. Out: the device to run on, and a model put there."""
 
+import shutil
 import tempfile
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -33,6 +35,8 @@ def place(model: nn.Module, device: str, memory: Mapping[int | str, int] | None 
     limits = {place: int(size) for place, size in memory.items()}
     placed = infer_auto_device_map(model, max_memory=limits, no_split_module_classes=blocks)
     folder = Path(tempfile.mkdtemp(prefix="fca-offload-")) if "disk" in placed.values() else None
+    if folder is not None:  # weights of this model only: they go when it does
+        weakref.finalize(model, shutil.rmtree, folder, ignore_errors=True)
     main = next((where for where in placed.values() if where not in ("cpu", "disk")), "cpu")
     return dispatch_model(model, placed, main_device=main, offload_dir=folder, force_hooks=True)
 

@@ -1,14 +1,13 @@
 """In: `package.module:function`. Out: the torch module that the user's function makes."""
 
-import sys
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
 from fca.errors import FcaError
+from fca.store.external import look_here
 
 
 def load(source: str, dtype: torch.dtype, options: dict[str, Any]) -> nn.Module:
@@ -20,8 +19,7 @@ def load(source: str, dtype: torch.dtype, options: dict[str, Any]) -> nn.Module:
     name, _, function = source.partition(":")
     if not function:
         raise FcaError(f"factory {source!r}: expected package.module:function")
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
+    look_here()
     try:
         factory = getattr(import_module(name), function)
     except (ImportError, AttributeError) as error:

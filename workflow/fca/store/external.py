@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from fca.errors import FcaError
@@ -146,14 +147,22 @@ def files_at(name: str) -> list[tuple[str, Path]]:
 
 
 def module_file(factory: str) -> tuple[str, Path]:
-    """The file of a user's `package.module:function`, found without importing it."""
+    """The file of a user's `package.module:function`, found without importing it or what it lies in."""
     name = factory.partition(":")[0]
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    try:
-        found = importlib.util.find_spec(name)
-    except ModuleNotFoundError:
-        found = None
+    look_here()
+    places: list[str] | None = None  # sys.path, then the package's folders
+    found = None
+    for part in name.split("."):
+        found = PathFinder.find_spec(part, places)
+        if found is None:
+            break
+        places = list(found.submodule_search_locations or [])
     if found is None or found.origin is None:
         raise FcaError(f"models.factory: no module {name!r}; it is looked for here and in the environment")
     return name, Path(found.origin)
+
+
+def look_here() -> None:
+    """Let modules be found in the folder that the run was started in, after those of the environment."""
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))

@@ -1,10 +1,4 @@
-"""In: any torch module that maps token ids to logits. Out: an audit in a notebook, no workflow.
-
-sites = fca.find_sites(model, "blocks.*.gate")
-record = fca.capture(model, sites, tokens)
-replay = fca.replay(model, sites, tokens, fca.cross_input(record, seed=0))
-float(replay.nll.mean() - record.nll.mean())  # the penalty, nats per token
-"""
+"""In: a model, its sites, inputs, coefficients. Out: a record, or a replay, as labelled data sets."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -21,9 +15,7 @@ from fca.frozen.passes import record
 from fca.frozen.passes import replay as replay_batches
 from fca.frozen.playback import stays_live
 from fca.frozen.prepare import check_tokens
-from fca.interventions.assignments import Labels
-from fca.interventions.draws import draw
-from fca.interventions.profiles import ORACLES, oracle, profile
+from fca.notebook.apart import check_apart, contents
 
 
 def capture(
@@ -60,21 +52,34 @@ def capture(
         },
         coords={
             "document": ("input", owners),
+            "content": ("input", contents(ids)),
             **{name: ("coefficient", values) for name, values in labels.items()},
         },
         attrs={
             "batch_size": size,
+            "documents_named": documents is not None,
             "forms": [[asdict(form) for form in calls] for calls in found[0].forms],
             "logits_sha256": [b.logits_sha256 for b in found],
         },
     )
 
 
-def replay(model: nn.Module, sites: Sequence[Site], tokens: Any, coefficients: xr.DataArray) -> xr.Dataset:
+def replay(
+    model: nn.Module,
+    sites: Sequence[Site],
+    tokens: Any,
+    coefficients: xr.DataArray,
+    batch_size: int | None = None,
+    documents: Sequence[int] | None = None,
+) -> xr.Dataset:
     """Run the model, its controllers disabled, on given coefficients.
 
     coefficients: what an intervention returns, [input, token, coefficient] or a static
-    [token, coefficient]. Returns nll [input, target] in nats or, for inputs that are no tokens,
+    [token, coefficient]. batch_size: by default that of the record that a reassignment was made
+    from; a static profile has none of its own, so give it that of the record it is compared with
+    where that was not all inputs at once. documents: as for `capture`. Raises FcaError for a static
+    profile that was estimated on any of these inputs or documents.
+    Returns nll [input, target] in nats or, for inputs that are no tokens,
     log_probability [input, class]; attributes controller_runs (0 or a
     ProofError), logits_sha256 per batch, and still_running, the sites whose module has to run.
     """
@@ -82,6 +87,8 @@ def replay(model: nn.Module, sites: Sequence[Site], tokens: Any, coefficients: x
     facts = coefficients.attrs
     if "forms" not in facts:
         raise FcaError("the coefficients lost their attributes; pass what an fca intervention returns")
+    check_apart(facts, ids, documents)
+    size = batch_size or facts.get("batch_size") or len(ids)
     forms = forms_from(facts["forms"])
     values = np.asarray(coefficients.values, dtype=np.float32)
     if values.ndim == 2:
@@ -89,7 +96,7 @@ def replay(model: nn.Module, sites: Sequence[Site], tokens: Any, coefficients: x
     if len(values) != len(ids):
         raise FcaError(f"{len(values)} inputs of coefficients for {len(ids)} inputs of tokens")
     with evaluating(model):
-        passes = replay_batches(model, sites, forms, ids, lambda inputs: values[inputs], facts["batch_size"])
+        passes = replay_batches(model, sites, forms, ids, lambda inputs: values[inputs], size)
         found = list(passes)
     return xr.Dataset(
         judged(ids, np.concatenate([b.nll for b in found])),
@@ -129,62 +136,3 @@ class evaluating:
     def __exit__(self, *exception) -> None:
         for module, training in self.modes.items():
             module.training = training
-
-
-def reassign(record: xr.Dataset, intervention: str, seed: int = 0) -> xr.DataArray:
-    """The recorded coefficients, reassigned: any name or names joined by +, drawn from a seed."""
-    values = record["coefficients"].values
-    labels = Labels(record["document"].values, values.shape[1], record["layer"].values)
-    drawn = draw(intervention, labels, seed)
-    return like(record, drawn.gather(lambda inputs: values[inputs], np.arange(len(values))), intervention)
-
-
-def correct(record: xr.Dataset) -> xr.DataArray:
-    """The recorded coefficients as they are."""
-    return reassign(record, "correct")
-
-
-def cross_input(record: xr.Dataset, seed: int = 0) -> xr.DataArray:
-    """Every input gets the coefficients of an input from another document, token by token."""
-    return reassign(record, "cross_input", seed)
-
-
-def token_shuffle(record: xr.Dataset, seed: int = 0) -> xr.DataArray:
-    """One random permutation of the tokens per input, the same for all coefficients."""
-    return reassign(record, "token_shuffle", seed)
-
-
-def layer_shuffle(record: xr.Dataset, seed: int = 0) -> xr.DataArray:
-    """One random derangement of the layers, where all have the same channels."""
-    return reassign(record, "layer_shuffle", seed)
-
-
-def static(calibration: xr.Dataset, name: str) -> xr.DataArray:
-    """A static profile [token, coefficient] from a calibration record, or an oracle of a record.
-
-    name: global_mean, layer_mean, token_mean, layer_token_mean; oracles (which need the evaluation
-    record itself): input_mean, input_layer_mean, input_token_mean; with layer_only for layer, the
-    mean over a layer's channels too.
-    """
-    if name in ORACLES:
-        return like(calibration, oracle(name, calibration["coefficients"].values, calibration["layer"]), name)
-    mean = calibration["coefficients"].mean("input", dtype="float64").values
-    return like(calibration, profile(name, mean, calibration["layer"]), name)
-
-
-def global_mean(calibration: xr.Dataset) -> xr.DataArray:
-    """One number for everything."""
-    return static(calibration, "global_mean")
-
-
-def layer_mean(calibration: xr.Dataset) -> xr.DataArray:
-    """The static layerwise profile: the mean of each coefficient over inputs and tokens."""
-    return static(calibration, "layer_mean")
-
-
-def like(record: xr.Dataset, values: np.ndarray, intervention: str) -> xr.DataArray:
-    """Values with the record's labels, and with what replay needs to know."""
-    dims = ("input", "token", "coefficient")[-values.ndim :]
-    labels = {k: v for k, v in record.coords.items() if v.dims == ("coefficient",)}
-    facts = {k: record.attrs[k] for k in ("forms", "batch_size")}
-    return xr.DataArray(values, dims=dims, coords=labels, attrs={**facts, "intervention": intervention})
