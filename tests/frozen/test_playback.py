@@ -98,6 +98,46 @@ def test_a_controller_used_behind_its_back_is_noticed(tokens):
         play(model, sites, live, tokens, live.coefficients)
 
 
+class Hidden(nn.Module):
+    """The controller's weights are used in ways that no hook and no count of operations sees."""
+
+    def __init__(self, way):
+        super().__init__()
+        self.embedding = nn.Embedding(50, 8)
+        self.gate = nn.Linear(8, 1, bias=False)
+        self.gate.register_buffer("scale", torch.full((8,), 0.5))
+        self.way = way
+
+    def forward(self, tokens):
+        h = self.embedding(tokens)
+        g = self.gate(h)
+        if self.way == "list":
+            g = g + torch.stack([self.gate.weight[0], self.gate.weight[0]])[0].sum()
+        elif self.way == "einsum":
+            g = g + torch.einsum("btd,cd->btc", [h, self.gate.weight])
+        elif self.way == "buffer":
+            g = g + (h * self.gate.scale).sum(-1, keepdim=True)
+        elif self.way == "detached":
+            g = g + h @ self.gate.weight.detach().T
+        return (h * g) @ self.embedding.weight.T
+
+
+@pytest.mark.parametrize("way", ["list", "einsum", "buffer", "detached", "none"])
+def test_weights_that_are_used_unseen_are_noticed(way, tokens):
+    model = Hidden(way).requires_grad_(False)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    sites = [Output("gate", 0)]
+    recorded = list(record(model, sites, tokens, 5))
+    coefficients = np.concatenate([b.coefficients for b in recorded])
+    passes = replay(model, sites, recorded[0].forms, tokens, lambda inputs: coefficients[inputs], 5)
+    if way == "none":
+        assert [b.logits_sha256 for b in passes] == [b.logits_sha256 for b in recorded]
+    else:
+        with pytest.raises(ProofError, match="a controller ran during playback|weights, NaN meanwhile"):
+            list(passes)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
 class Twice(nn.Module):
     """Calls its gate twice a pass, or three times when told so."""
 

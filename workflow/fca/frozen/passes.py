@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from fca.controllers.forms import Form
 from fca.controllers.sites import Site
-from fca.errors import FcaError
+from fca.errors import FcaError, ProofError
 from fca.frozen.capture import Capture
 from fca.frozen.loss import measured, run
 from fca.frozen.playback import Playback
@@ -120,6 +120,12 @@ def replay(
             playback.load(torch.from_numpy(values).to(ids.device))
             logits = run(model, ids)
             playback.finish()
-            nll = _finite(measured(logits, ids), inputs)
+            try:
+                nll = _finite(measured(logits, ids), inputs)
+            except FcaError as error:
+                raise ProofError(
+                    f"{error} under replay: a disabled controller's weights, NaN meanwhile, reached "
+                    "it, or the coefficients that were played back overflow"
+                ) from None
             runs = playback.controller_runs
             yield Batch(inputs, nll, digest(logits), controller_runs=runs)

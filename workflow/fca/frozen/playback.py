@@ -14,7 +14,7 @@ from fca.controllers.forms import Form, from_channels
 from fca.controllers.paths import submodule
 from fca.controllers.sites import Site
 from fca.errors import ProofError
-from fca.frozen.swap import swapped
+from fca.frozen.swap import poisoned, swapped
 from fca.machine.device import beside
 
 
@@ -41,7 +41,9 @@ class Playback:
 
     Call `load` with one batch's coefficients before each forward pass and `finish` after it.
     `controller_runs` counts calls of the controllers, of modules inside them, and operations on
-    their parameters; it must stay 0 where a controller is a module of its own.
+    their parameters; it must stay 0 where a controller is a module of its own. What no count can see
+    (weights inside a list or an einsum, buffers) shows in the result: while the context is open, the
+    controllers' parameters and buffers are NaN.
     """
 
     def __init__(
@@ -60,13 +62,15 @@ class Playback:
         disabled = [m for s, m in zip(self.sites, self.modules) if not s.runs_in_playback]
         inside = {id(module) for top in disabled for module in top.modules()}
         elsewhere = {
-            id(parameter)
+            id(tensor)
             for module in model.modules()
             if id(module) not in inside
-            for parameter in module.parameters(recurse=False)
+            for tensor in (*module.parameters(recurse=False), *module.buffers(recurse=False))
         }
         self.descendants = [m for top in disabled for m in top.modules() if m is not top]
         self.parameters = [p for top in disabled for p in top.parameters() if id(p) not in elsewhere]
+        buffers = [b for top in disabled for b in top.buffers() if id(b) not in elsewhere]
+        self.disabled = list({id(tensor): tensor for tensor in (*self.parameters, *buffers)}.values())
         self.watch = ParameterWatch(self.parameters) if watched else None
         self.open = ExitStack()
 
@@ -81,6 +85,7 @@ class Playback:
                     for site, module, queue in zip(self.sites, self.modules, self.queues)
                 )
             )
+            self.open.enter_context(poisoned(self.disabled))
             if self.watch:
                 self.open.enter_context(self.watch)
         except BaseException:

@@ -1,4 +1,4 @@
-"""In: objects and the callables to put on them. Out: a context in which they are there.
+"""In: objects and what to put in the place of parts of them. Out: a context in which it is there.
 
 Callables are replaced on the instance, never the object itself, since blocks read their
 controllers' attributes; whatever stood on the instance before is put back, also after an error.
@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any
+
+import torch
+from torch import Tensor
 
 
 @contextmanager
@@ -30,3 +33,26 @@ def swapped(replacements: Iterable[tuple[Any, str, Callable[[Callable], Callable
                 delattr(owner, name)
             else:
                 setattr(owner, name, own)
+
+
+@contextmanager
+def poisoned(tensors: Iterable[Tensor]) -> Iterator[None]:
+    """Every value NaN while the context is open; integers, which have none, their largest number.
+
+    Whatever is computed from them, by whichever way, then shows. The tensors keep their identity, and
+    their values are put back untouched, since they are never written to.
+    """
+    # another playback that is open counts operations on these tensors; looking at them is none
+    with torch._C.DisableTorchFunction():
+        before = [(tensor, tensor.data) for tensor in tensors]
+        for tensor, values in before:
+            if values.is_floating_point() or values.is_complex():
+                tensor.data = torch.full_like(values, torch.nan)
+            elif values.dtype != torch.bool:
+                tensor.data = torch.full_like(values, torch.iinfo(values.dtype).max)
+    try:
+        yield
+    finally:
+        with torch._C.DisableTorchFunction():
+            for tensor, values in before:
+                tensor.data = values
