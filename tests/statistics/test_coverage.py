@@ -11,13 +11,13 @@ benchmark = module_from_spec(spec)
 spec.loader.exec_module(benchmark)
 
 BEYOND = {"skewed and heavy (log-normal)": 32}  # documents that it takes; docs/coverage.md says so
-SAMPLES = 700
+SAMPLES = 500
 # three standard errors of a share of 95 % in so many samples
 NOISE = 3 * (0.95 * 0.05 / SAMPLES) ** 0.5
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("documents", [3, 8, 12, 16, 24, 64, 300])
+@pytest.mark.parametrize("documents", [3, 12, 24, 64, 300])
 @pytest.mark.parametrize("loss", benchmark.LOSSES)
 def test_intervals_hold_the_truth_or_are_refused(loss, documents):
     held, refused = benchmark.coverage(loss, documents, SAMPLES, resamples=500)

@@ -10,7 +10,7 @@ from fca.results.results import Results
 PROOFS = {
     "identity": "replaying the untouched coefficients equals the live run bit for bit (logits and losses)",
     "controllers_off": "no controller ran during any replay (calls, inner modules and parameters counted, "
-    "weights NaN meanwhile)",
+    "weights unusable meanwhile)",
     "multisets_kept": "every reassignment holds the same coefficients equally often",
     "disjoint": "calibration and evaluation share no document",
 }
