@@ -46,12 +46,13 @@ def store_verify(store: StoreOption = STORE) -> None:
 def store_gc(
     keep: Annotated[list[Path], typer.Argument(help="index.json of every analysis to keep")],
     store: Stores = (STORE,),  # type: ignore[assignment]
+    spare_hours: Annotated[float, typer.Option(help="Leave younger artifacts to runs that go on.")] = 1.0,
     yes: Annotated[bool, typer.Option("--yes", help="Really remove; otherwise only list.")] = False,
 ) -> None:
     """Remove artifacts that no index names, and what killed runs left behind."""
     from fca.store.clean import remove, unreferenced
 
-    doomed = unreferenced(Store(*store), keep)
+    doomed = unreferenced(Store(*store), keep, 3600 * spare_hours)
     for path in doomed:
         print(f"{'removed' if yes else 'would remove'} {path}")
     if yes:

@@ -9,13 +9,17 @@ from typing import Any
 
 from fca.errors import FcaError
 from fca.store.artifacts import Store
-from fca.store.manifest import Artifact
+from fca.store.manifest import MANIFEST, Artifact
 
 STILL_WORKING = 24 * 3600.0  # seconds; younger working folders may belong to a run
+JUST_MADE = 3600.0  # seconds; a run that is going on names its artifacts in an index only at its end
 
 
-def unreferenced(store: Store, indexes: Iterable[Path]) -> list[Path]:
-    """Artifacts that no index needs, directly or upstream, and abandoned working folders."""
+def unreferenced(store: Store, indexes: Iterable[Path], spare: float = JUST_MADE) -> list[Path]:
+    """Artifacts that no index needs, directly or upstream, and abandoned working folders.
+
+    spare: younger artifacts, in seconds, are left out, since a run may be about to use them.
+    """
     needed: set[str] = set()
     waiting: list[str] = []
     for index in indexes:
@@ -36,8 +40,13 @@ def unreferenced(store: Store, indexes: Iterable[Path]) -> list[Path]:
         if name not in needed and store.has(stage, key):
             needed.add(name)
             waiting += names_in(Artifact(store.path(stage, key)).manifest()["recipe"]["reads"])
-    old = [p for p in store.unfinished() if time.time() - p.stat().st_mtime > STILL_WORKING]
-    return [a.path for a in store.artifacts() if a.name not in needed] + old
+    loose = [a.path for a in store.artifacts() if a.name not in needed and age(a.path / MANIFEST) >= spare]
+    return loose + [path for path in store.unfinished() if age(path) > STILL_WORKING]
+
+
+def age(path: Path) -> float:
+    """Seconds since a file or folder was last written."""
+    return time.time() - path.stat().st_mtime
 
 
 def names_in(value: Any) -> list[str]:
